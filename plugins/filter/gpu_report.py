@@ -20,7 +20,7 @@ options:
   _input:
     description:
       - One entry for each host, with C(host), C(node), C(require_gpu), the facts C(nvml), the name C(daemon) of its container
-        runtime, the result C(runtime) of M(gpu.kubernetes.container_runtime_probe), and the result C(configuration) of the check
+        runtime, the result C(runtime) of M(gpu.kubernetes.container_runtime_health_info), and the result C(configuration) of the check
         mode of M(gpu.kubernetes.containerd_config), M(gpu.kubernetes.crio_config) or M(gpu.kubernetes.docker_daemon_config).
     type: list
     elements: dict

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from typing import Any, Iterator, Mapping, Sequence
+from urllib.parse import urlsplit
 
 from ._checks.health import PREFLIGHT, find_health
 from ._distributions import USUAL_SOCKET
@@ -16,6 +17,8 @@ from ._vendors import SERVED
 
 #: How a node names its runtime in containerRuntimeVersion.
 SCHEMES = {"containerd": "containerd", "crio": "cri-o", "docker": "docker"}
+#: Values of K8S_AUTH_VERIFY_SSL, in lower case, that switch the verification off.
+UNVERIFIED = ("false", "no", "off", "n", "f", "0")
 
 Facts = Mapping[str, Any]
 
@@ -369,7 +372,23 @@ def _read_capability(gpu: Facts) -> tuple[int, ...]:
     return tuple(map(int, str(gpu.get("compute_capability") or "99.0").split(".")))
 
 
+def check_unverified_api(facts: Facts) -> Iterator[str]:
+    """Yield why the token of the environment may reach others. *host* and *verify* are K8S_AUTH_HOST and K8S_AUTH_VERIFY_SSL, or empty."""
+    name = urlsplit(facts["host"]).hostname or ""
+    if (
+        name
+        and str(facts["verify"]).lower() in UNVERIFIED
+        and name != "localhost"
+        and not name.startswith(("127.", "::1"))
+    ):
+        yield (
+            f"K8S_AUTH_VERIFY_SSL is {facts['verify']}, so that whoever answers for {name} gets the token; enter the certificate authority of the API "
+            "server in the credential, or set K8S_AUTH_SSL_CA_CERT and K8S_AUTH_VERIFY_SSL=true."
+        )
+
+
 CHECKS = {
+    "unverified_api": check_unverified_api,
     "platform": check_platform,
     "runtime": check_runtime,
     "gpus": check_gpus,

@@ -58,7 +58,7 @@ options:
     type: path
     default: /var/lib/gpu-kubernetes
 seealso:
-  - module: gpu.kubernetes.container_runtime_probe
+  - module: gpu.kubernetes.container_runtime_health_info
 """
 
 EXAMPLES = r"""

@@ -13,7 +13,7 @@ version_added: 0.1.0
 description:
   - Returns the paths and versions of the daemon's program and the NVIDIA container runtime, the package of the latter,
     whether systemd knows the daemon, and which runtime the kubelet uses.
-  - Reads programs, packages, the unit and the kubelet's arguments and configuration. M(gpu.kubernetes.container_runtime_probe) queries the running daemon.
+  - Reads programs, packages, the unit and the kubelet's arguments and configuration. M(gpu.kubernetes.container_runtime_health_info) queries the running daemon.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:
@@ -57,7 +57,7 @@ options:
     type: path
     default: /var/lib/gpu-kubernetes
 seealso:
-  - module: gpu.kubernetes.container_runtime_probe
+  - module: gpu.kubernetes.container_runtime_health_info
   - module: gpu.kubernetes.containerd_config
 """
 

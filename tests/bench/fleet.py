@@ -252,7 +252,7 @@ def observe_alone(nodes: int, facts: dict[str, Any]) -> tuple[list[dict[str, Any
     common = {
         "require_gpu": True,
         "nvml": facts,
-        "runtime": answers["container_runtime_probe"],
+        "runtime": answers["container_runtime_health_info"],
         "daemon": "containerd",
         "toolkit": answers["container_runtime_info"]["toolkit"],
         "configuration": answers["containerd_config"],

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A fake of AWX's API, on the loopback, for the modules that create its objects.
 
-As AWX, it keeps only the fields that an object has, refuses a job template whose playbook the project does not have, refuses a prompt that the job
-template does not allow, refuses to delete a credential type with credentials, and has no relations of an approval.
+As AWX, it keeps only the fields that an object has, and has no relations of an approval. It refuses a job template whose playbook the project does not
+have, a prompt that the job template does not allow, an inventory source of a project that names none, and to delete a credential type with credentials.
 """
 
 from __future__ import annotations
@@ -28,6 +28,17 @@ FIELDS: dict[str, tuple[str, ...]] = {
     "credentials": (*NAMED, "organization", "credential_type"),
     "credential_types": (*NAMED, "kind", "inputs", "injectors"),
     "execution_environments": (*NAMED, "organization", "image", "pull", "credential"),
+    "inventory_sources": (
+        *NAMED,
+        "inventory",
+        "source",
+        "source_project",
+        "source_path",
+        "credential",
+        "execution_environment",
+        "overwrite",
+        "update_on_launch",
+    ),
     "projects": (*NAMED, "organization", "scm_type", "scm_url", "scm_branch", "credential"),
     "job_templates": (*TEMPLATE, *JOB, "execution_environment"),
     "workflow_job_templates": (*TEMPLATE, "organization"),
@@ -93,6 +104,8 @@ class FakeAwx(ThreadingHTTPServer):
 
     def refuse(self, kind: str, fields: Object) -> str:
         """Why AWX refuses these fields; empty if it does not."""
+        if kind == "inventory_sources" and fields.get("source") == "scm" and not fields.get("source_project"):
+            return "Project required for scm type sources."
         if kind == "job_templates" and fields.get("playbook", "") not in {"", *self.playbooks}:
             return "Playbook not found for project."
         template = self.objects.get(fields.get("unified_job_template") or 0, {})

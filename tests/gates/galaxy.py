@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Do Galaxy and Automation Hub accept a release, and does each file state its licence? ``python -m gates.galaxy``.
 
-It makes a release of the checkout twice and compares them, installs it and upgrades it to the next version, imports it with galaxy-importer, which finds
-no other collection, and runs ``reuse lint``. The importer's ansible-lint is off: the gate ``lint`` runs it with the same profile.
+It makes a release of the checkout twice and compares them, installs it and upgrades it to the next version, which undoes what the first one did to files,
+imports it with galaxy-importer, which finds no other collection, and runs ``reuse lint``. The importer's ansible-lint is off: the gate ``lint`` runs it with
+the same profile.
 """
 
 from __future__ import annotations
@@ -41,6 +42,27 @@ error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(sys.argv[1], e
 sys.exit(str(error) if error else 0)
 """
 NOTE = "bugfixes:\n  - A note of the next version.\n"
+# Files that a version changes, and the version after it restores.
+HOST = {
+    "config.toml": 'version = 2  # by the administrator\n\n[plugins."io.containerd.grpc.v1.cri"]\n  sandbox_image = "pause:3.9"\n',
+    "daemon.json": '{\n    "log-driver": "journald"\n}\n',
+}
+CHANGE = """
+- hosts: localhost
+  gather_facts: false
+  module_defaults:
+    gpu.kubernetes.containerd_config: &both
+      state: "{{ state }}"
+      state_dir: "{{ playbook_dir }}/state"
+      validate: false
+    gpu.kubernetes.docker_daemon_config: *both
+  tasks:
+    - gpu.kubernetes.containerd_config:
+        path: "{{ playbook_dir }}/config.toml"
+        containerd_version: 1.7.28
+    - gpu.kubernetes.docker_daemon_config:
+        path: "{{ playbook_dir }}/daemon.json"
+"""
 # What the importer and a release read, besides code.
 READ = (
     *(
@@ -131,6 +153,17 @@ def install(archive: Path, *options: str) -> str:
     return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])
 
 
+def change_host(host: Path, state: str, collections: Path) -> dict[str, str]:
+    """Contents of the files in *host* after the collection in *collections* has brought them to *state*. The first call makes them. Raises LabError."""
+    if not host.is_dir():
+        host.mkdir(parents=True)
+        for name, content in {**HOST, "change.yml": CHANGE}.items():
+            (host / name).write_text(content, encoding="utf-8")
+    env = release.environment(host) | {"ANSIBLE_COLLECTIONS_PATH": str(collections)}
+    shell([release.tool("ansible-playbook"), "--extra-vars", f"state={state}", host / "change.yml"], env=env, cwd=host)
+    return {name: (host / name).read_text(encoding="utf-8") for name in HOST}
+
+
 def name_next(version: str) -> str:
     """The next patch version."""
     numbers = version.partition("-")[0].split(".")
@@ -165,10 +198,13 @@ def check_release(bin_folder: Path) -> tuple[int, Path]:
     shell([bin_folder / "python", "-c", VALIDATE, archive.with_name(archive.name.replace(".tar.gz", ".cdx.json"))])
     if install(archive) != version:
         found.append(f"{archive.name} does not install version {version}")
+    changed = change_host(WORK / "host", "present", WORK / "installed")
+    found += [f"{name}: version {version} has not changed it" for name in HOST if changed[name] == HOST[name]]
     found += check_upgrade(folder, version, seconds)
-    return finish(
-        "release", found, f"{archive.name} of {count} files, twice; upgraded to {name_next(version)}"
-    ), archive
+    restored = change_host(WORK / "host", "absent", WORK / "installed")
+    found += [f"{name}: the upgrade has not restored it" for name in HOST if restored[name] != HOST[name]]
+    counts = f"{archive.name} of {count} files, twice; {name_next(version)} replaced it and undid its changes"
+    return finish("release", found, counts), archive
 
 
 def main(with_release: bool = True) -> int:

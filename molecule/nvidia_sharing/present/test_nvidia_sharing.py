@@ -93,6 +93,13 @@ def test_pod_gets_one_replica(api: Any, start_gpu_pod: Any) -> None:
         api.delete_namespaced_pod("two", "default", grace_period_seconds=0)
 
 
+@pytest.mark.thorough
+def test_pod_beyond_the_replicas_stays_pending(start_gpu_pod: Any) -> None:
+    for _number in range(6):
+        start_gpu_pod(1, SHARED, SECOND)
+    start_gpu_pod(1, SHARED, SECOND, pending_reason=f"Insufficient {SHARED}")
+
+
 def test_another_number_is_refused_while_a_pod_holds_a_replica(
     share: Run, read_allocatable: Any, start_gpu_pod: Any
 ) -> None:

@@ -5,7 +5,7 @@
 
 An observation is of one host::
 
-    {host, node, require_gpu, nvml: facts of nvml_facts, runtime: result of container_runtime_probe,
+    {host, node, require_gpu, nvml: facts of nvml_facts, runtime: result of container_runtime_health_info,
      daemon: "containerd", "crio" or "docker", toolkit and kubelet: of the result of container_runtime_info,
      runtime_name: name of the NVIDIA runtime, or empty,
      configuration: result of containerd_config, crio_config or docker_daemon_config in check mode,

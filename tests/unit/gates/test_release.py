@@ -160,6 +160,15 @@ def test_importer_reports_errors_and_plugins_without_documentation() -> None:
     ]
 
 
+def test_a_later_version_restores_what_an_earlier_one_has_changed(tmp_path: Path) -> None:
+    # Both are this checkout; the gate has two archives.
+    collections = release.ROOT / ".ansible" / "collections"
+    changed = galaxy.change_host(tmp_path / "host", "present", collections)
+    assert [name for name, content in changed.items() if content == galaxy.HOST[name]] == []
+    assert all("nvidia" in content for content in changed.values())
+    assert galaxy.change_host(tmp_path / "host", "absent", collections) == galaxy.HOST
+
+
 @pytest.mark.parametrize(("version", "following"), [("0.1.0", "0.1.1"), ("1.2.9", "1.2.10"), ("1.0.0-rc1", "1.0.1")])
 def test_next_version(version: str, following: str) -> None:
     assert galaxy.name_next(version) == following

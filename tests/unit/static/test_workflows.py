@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from gates import versions
+from gates.table import GATES
 
 ROOT = Path(__file__).resolve().parents[3]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -39,3 +40,11 @@ def test_ci_runs_sanity_of_each_ansible_core_and_each_day() -> None:
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
     assert workflow["jobs"]["sanity"]["strategy"]["matrix"]["core"] == list(versions.CONTROLLERS)
     assert {"pull_request", "schedule"} <= set(workflow["on"])
+
+
+def test_ci_runs_units_of_each_ansible_core_and_of_the_pythons_of_nodes() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
+    gates = workflow["jobs"]["units"]["strategy"]["matrix"]["gate"]
+    # `make test` has the units of the ansible-core in .venv.
+    assert gates == ["nodes", *(f"core-{each}" for each in versions.CONTROLLERS if each != versions.own_core())]
+    assert set(gates) <= set(GATES)

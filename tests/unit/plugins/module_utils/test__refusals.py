@@ -37,6 +37,7 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "require_driver": True,
     },
     "health": {"nvml": {"source": "nvml", "gpus": [{"index": 0, "recovery_action": "none"}]}},
+    "unverified_api": {"host": "https://api.example.com:6443", "verify": "True"},
     "vgpu_unlock": {"path": ""},
     "vgpu_license": {"token": True, "daemon": True},
     "node": {
@@ -228,6 +229,25 @@ def make_nodes(**plugins: list[str]) -> list[dict[str, Any]]:
                 )
             ],
         ),
+        *(
+            (
+                "unverified_api",
+                {"verify": verify},
+                [
+                    (
+                        f"K8S_AUTH_VERIFY_SSL is {verify}, so that whoever answers for api.example.com gets the token; enter the certificate authority of "
+                        "the API server in the credential, or set K8S_AUTH_SSL_CA_CERT and K8S_AUTH_VERIFY_SSL=true."
+                    )
+                ],
+            )
+            # ansible-core 2.18 makes a boolean of the text.
+            for verify in ("False", False, "no", "0")
+        ),
+        *(
+            ("unverified_api", {"host": host, "verify": "False"}, [])
+            for host in ("", "https://localhost:6443", "https://127.0.0.1:6443", "https://[::1]:6443")
+        ),
+        ("unverified_api", {"verify": ""}, []),
         (
             "device_plugin",
             {"hosts": [{"host": "h1", "node": "w1"}, {"host": "h2", "node": "w2"}, {"host": "h3", "node": "w3"}]},

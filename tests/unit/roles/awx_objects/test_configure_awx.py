@@ -20,6 +20,8 @@ VARIABLES = {
     "awx_objects_inventory": "GPU cluster",
     "awx_objects_project_url": "https://git.example.com/gpu.git",
     "awx_objects_image": "registry.example.com/gpu-ee:1.0",
+    "awx_objects_inventory_file": "inventory/cluster.gpu_nodes.yml",
+    "awx_objects_inventory_credential": "GPU cluster",
     "awx_objects_credentials": ["GPU hosts"],
 }
 
@@ -30,7 +32,8 @@ def awx():
     with serve_in_thread(FakeAwx(path.name for path in EXAMPLES.glob("*.yml"))) as server:
         organization = server.add("organizations", name="Default")
         server.add("inventories", name="GPU cluster", organization=organization["id"])
-        server.add("credentials", name="GPU hosts", organization=organization["id"])
+        for name in ("GPU hosts", "GPU cluster"):
+            server.add("credentials", name=name, organization=organization["id"])
         yield server
 
 
@@ -72,11 +75,19 @@ def test_second_run_changes_nothing_and_undo_leaves_what_was_there(awx, configur
     templates = {item["name"]: item for item in awx.find("job_templates")}
     assert list(templates) == [item["name"] for item in declared["controller_templates"]]
     assert templates["GPU: doctor"]["_survey"] == declared["awx_objects_surveys"]["doctor"]
-    [credential] = awx.find("credentials")
+    [credential] = awx.find("credentials", "GPU hosts")
     [image] = awx.find("execution_environments")
     for item in templates.values():
         assert (item["_credentials"], item["execution_environment"]) == ([credential["id"]], image["id"])
         assert (item["survey_enabled"], item["job_slice_count"], item["allow_simultaneous"]) == (True, 1, False)
+    [source] = awx.find("inventory_sources")
+    [project] = awx.find("projects")
+    [inventory] = awx.find("inventories")
+    [reader] = awx.find("credentials", "GPU cluster")
+    assert (source["source"], source["overwrite"], source["update_on_launch"]) == ("scm", True, True)
+    assert (source["inventory"], source["source_project"]) == (inventory["id"], project["id"])
+    assert (source["credential"], source["execution_environment"]) == (reader["id"], image["id"])
+    assert (EXAMPLES / source["source_path"]).is_file()
     # AWX renders these, and Ansible must not.
     [kind] = awx.find("credential_types")
     assert kind["injectors"] == declared["controller_credential_types"][0]["injectors"]

@@ -4,12 +4,26 @@
 
 from __future__ import annotations
 
+import json
+
 
 def test_relative_kubeconfig_is_refused(refusals):
     # The file exists relative to the folder in which Ansible runs.
     hosts = {"node": {"gpu_kubeconfig": "galaxy.yml", "gpu_preflight_require_helm": False}}
     messages = refusals("gpu_preflight", ["controller"], hosts)
     assert "the kubeconfig galaxy.yml is a relative path; set gpu_kubeconfig to the absolute path" in messages["node"]
+
+
+def test_token_without_a_certificate_authority_is_warned_of(run, tmp_path):
+    playbook = tmp_path / "play.yml"
+    task = {"ansible.builtin.include_role": {"name": "gpu.kubernetes.gpu_preflight", "tasks_from": "controller"}}
+    play = {"hosts": "all", "gather_facts": False, "tasks": [task], "vars": {"gpu_preflight_require_helm": False}}
+    playbook.write_text(json.dumps([play]))
+    # As AWX does.
+    environment = {"K8S_AUTH_HOST": "https://api.example.com:6443", "K8S_AUTH_VERIFY_SSL": "False"}
+    code, output = run("one\ntwo\n", playbook, environment=environment)
+    assert code == 0, output
+    assert " ".join(output.split()).count("WARNING: K8S_AUTH_VERIFY_SSL is False, so that whoever answers for") == 1
 
 
 #: What the entry point needs of a host on which nothing is wrong.

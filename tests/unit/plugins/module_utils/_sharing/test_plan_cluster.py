@@ -6,11 +6,13 @@ from __future__ import annotations
 
 import pytest
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import NVIDIA_ROLE
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import NVIDIA_ROLE, STRATEGIES
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import reason_of
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import render_plan
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request, build_config
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import (
     GPU,
+    config_of,
     empty_node,
     host,
     label_of,
@@ -95,6 +97,19 @@ def test_nvidia_resources_are_those_in_the_capacity_of_nodes(capacity, parameter
         hosts, [empty_node(gpu_capacity=capacity), empty_node(name="n2", gpu_capacity={"nvidia.com/gpu.shared": 1})]
     )
     assert planned["cluster"]["nvidia_resources"] == resources
+
+
+def test_configurations_that_no_node_names_are_pruned_and_those_of_nodes_beyond_this_run_stay():
+    former, other, unused = (config_of(name) for name in ("time_slicing", "mps", "mig"))
+    cluster = {
+        "configs": {each.name: each.document for each in (former, other, unused)},
+        "config_names": {"n1": former.name, "w9": other.name},
+    }
+    changed = build_config({}, STRATEGIES["time_slicing"], Request(2))
+    planned = plan([host("time_slicing", request=Request(2))], [node("time_slicing")], **cluster)["cluster"]
+    assert planned["plugin_configs"] == {changed.name: changed.document, other.name: other.document}
+    planned = plan([host("time_slicing")], [node("time_slicing")], **cluster)["cluster"]
+    assert set(planned["plugin_configs"]) == {former.name, other.name}
 
 
 #: A node, the declared strategy, and which strategies are removed from it.

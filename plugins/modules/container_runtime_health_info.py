@@ -2,12 +2,12 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Module container_runtime_probe."""
+"""Module container_runtime_health_info."""
 
 from __future__ import annotations
 
 DOCUMENTATION = r"""
-module: container_runtime_probe
+module: container_runtime_health_info
 short_description: Check whether containerd, CRI-O or Docker works and which runtimes it has
 version_added: 0.1.0
 description:
@@ -68,16 +68,16 @@ seealso:
 
 EXAMPLES = r"""
 - name: Check containerd
-  gpu.kubernetes.container_runtime_probe:
+  gpu.kubernetes.container_runtime_health_info:
   register: probe
 
 - name: Check Docker
-  gpu.kubernetes.container_runtime_probe:
+  gpu.kubernetes.container_runtime_health_info:
     daemon: docker
   register: probe
 
 - name: Wait until containerd has the runtime nvidia
-  gpu.kubernetes.container_runtime_probe:
+  gpu.kubernetes.container_runtime_health_info:
     runtime: nvidia
     wait_timeout: 60
   register: probe

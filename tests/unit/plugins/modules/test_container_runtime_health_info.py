@@ -54,7 +54,7 @@ def daemon(tmp_path: Path) -> Iterator[str]:
 
 def test_probe_of_a_working_daemon_is_ok(daemon: str, tmp_path: Path) -> None:
     arguments = {"socket": daemon, "service": "", "runtime": "runc"}
-    answer = node_module.run("container_runtime_probe", arguments, folder=install(tmp_path, crictl=CRICTL))
+    answer = node_module.run("container_runtime_health_info", arguments, folder=install(tmp_path, crictl=CRICTL))
     assert answer["ok"] is True
     assert (answer["cause"], answer["remedy"], answer["log"]) == ("", "", [])
     assert (answer["source"], answer["remarks"]) == ("crictl", [])
@@ -65,14 +65,16 @@ def test_probe_of_a_working_daemon_is_ok(daemon: str, tmp_path: Path) -> None:
 
 def test_probe_of_a_daemon_without_the_runtime_is_not_ok(daemon: str, tmp_path: Path) -> None:
     arguments = {"socket": daemon, "service": "", "runtime": "nvidia"}
-    answer = node_module.run("container_runtime_probe", arguments, folder=install(tmp_path, crictl=CRICTL), check=True)
+    answer = node_module.run(
+        "container_runtime_health_info", arguments, folder=install(tmp_path, crictl=CRICTL), check=True
+    )
     assert (answer["ok"], answer.get("failed", False)) == (False, False)
     assert answer["cause"] == "containerd runs without the runtime nvidia (it has runc)"
 
 
 def test_probe_with_a_crictl_that_prints_garbage_uses_ctr(daemon: str, tmp_path: Path) -> None:
     folder = install(tmp_path, crictl="#!/bin/sh\necho garbage\n", ctr=CTR)
-    answer = node_module.run("container_runtime_probe", {"socket": daemon, "service": ""}, folder=folder)
+    answer = node_module.run("container_runtime_health_info", {"socket": daemon, "service": ""}, folder=folder)
     assert (answer["ok"], answer["source"], answer["runtime_version"], answer["runtimes"]) == (True, "ctr", "2.1.4", {})
     assert answer["remarks"][0] == "crictl version printed no RuntimeName"
 
@@ -84,7 +86,7 @@ def test_probe_of_a_failed_daemon_does_not_wait(tmp_path: Path) -> None:
         journalctl="#!/bin/sh\necho 'containerd: failed to load TOML: line 3'\necho 'containerd.service: Failed'\n",
     )
     arguments = {"socket": str(tmp_path / "none"), "wait_timeout": 3600}
-    answer = node_module.run("container_runtime_probe", arguments, folder=folder)
+    answer = node_module.run("container_runtime_health_info", arguments, folder=folder)
     assert answer["ok"] is False
     assert answer["cause"] == "the service containerd is failed (failed)"
     assert answer["log"] == ["containerd: failed to load TOML: line 3"]

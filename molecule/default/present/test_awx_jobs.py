@@ -1,0 +1,55 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Jobs as AWX runs them, on a deployed cluster: survey answers, the credential with the kubeconfig, and ansible-runner. The worker runs on this machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.awx_job import Job, run_job
+
+pytestmark = pytest.mark.thorough
+LAB_VARIABLES = ("gpu_kubeconfig", "gpu_verify_report_path")
+
+
+@pytest.fixture
+def job(tmp_path: Path, settings: Any) -> Any:
+    """Run a job of the example project on the lab. AWX has the kubeconfig in a credential, and no path for the report."""
+    command = ["ansible-inventory", "-i", str(settings.state / "inventory.yml"), "--list"]
+    inventory = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    for variables in inventory["_meta"]["hostvars"].values():
+        for name in LAB_VARIABLES:
+            variables.pop(name, None)
+    kubeconfig = (settings.state / "kubeconfig").read_text(encoding="utf-8")
+
+    def run(playbook: str, options: str = "", **answers: Any) -> Job:
+        return run_job(tmp_path, playbook, answers, kubeconfig, inventory, options)
+
+    return run
+
+
+def test_site_in_check_mode_reports_no_change(job: Any) -> None:
+    # Answers as a survey passes them.
+    found = job("site.yml", "--check --diff", gpu_verify_fail="true", nvidia_driver_reboot="never")
+    assert found.status == "successful", found.output
+    assert set(found.changed.values()) <= {0}, found.output
+
+
+def test_verification_is_an_artifact_of_its_job(job: Any) -> None:
+    found = job("verify.yml", gpu_verify_fail="true", gpu_verify_require_gpu="true")
+    assert found.status == "successful", found.output
+    assert (found.artifacts["gpu_verify_ok"], found.artifacts["gpu_verify_problems"]) == (True, [])
+    assert len(found.artifacts["gpu_verify_report"]["nodes"]) == 2
+
+
+def test_doctor_examines_all_hosts(job: Any) -> None:
+    found = job("doctor.yml", gpu_doctor_fail_on="never", gpu_doctor_connect="true", gpu_doctor_format="json")
+    assert found.status == "successful", found.output
+    [line] = [each for each in found.output.splitlines() if each.startswith('{"schema"')]
+    hosts = json.loads(line)["hosts"]
+    assert [host["examined"] for host in hosts] == [True] * len(hosts)
+    assert len(hosts) >= 2
