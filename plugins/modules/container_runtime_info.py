@@ -13,7 +13,8 @@ version_added: 0.1.0
 description:
   - Returns the paths and versions of the daemon's program and the NVIDIA container runtime, the package of the latter,
     whether systemd knows the daemon, and which runtime the kubelet uses.
-  - Reads programs, packages, the unit and the kubelet's arguments and configuration. M(gpu.kubernetes.container_runtime_health_info) queries the running daemon.
+  - Reads programs, packages, the unit and the kubelet's arguments and configuration.
+    M(gpu.kubernetes.container_runtime_health_info) queries the running daemon.
 author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 extends_documentation_fragment:

@@ -136,6 +136,12 @@ SYMPTOMS: tuple[Symptom, ...] = (
         ("hw.throttle", "hw.pci_link", "hw.nvlink"),
     ),
     Symptom(
+        "Prometheus shows no GPUs",
+        "Dashboards are empty, or no alert fires where one should. GPUs work without monitoring.",
+        ("$ kubectl get pods --all-namespaces --selector app.kubernetes.io/name=gpu-exporter",),
+        ("mon.exporter", "mon.scraped", "mon.rules"),
+    ),
+    Symptom(
         "A change of MIG or ECC has no effect",
         "``nvidia-smi`` shows a pending mode that differs from the current one.",
         ("# nvidia-smi --query",),
