@@ -47,7 +47,11 @@ class Owner:
 
 _AWS = r"-eks-"
 #: The same labels of NVIDIA's GPU feature discovery and of node feature discovery, on nodes of any row.
-MARKS = ("nvidia.com/gpu.present=true", "nvidia.com/gpu.product=*", "feature.node.kubernetes.io/pci-*10de*.present=true")
+MARKS = (
+    "nvidia.com/gpu.present=true",
+    "nvidia.com/gpu.product=*",
+    "feature.node.kubernetes.io/pci-*10de*.present=true",
+)
 PRODUCTS = ("nvidia.com/gpu.product",)
 OWNERS: tuple[Owner, ...] = (
     Owner(
@@ -266,7 +270,10 @@ def plan_preparation(
         )
         return plan
     with_gpus = [
-        (node, owner) for node in nodes for owner in [owners[_name(node)]] if owner and _has_gpus(node, owner, resource, selector)
+        (node, owner)
+        for node in nodes
+        for owner in [owners[_name(node)]]
+        if owner and _has_gpus(node, owner, resource, selector)
     ]
     if not with_gpus:
         plan.refusals.append(
@@ -325,7 +332,9 @@ def _plan_plugin(
             left.setdefault(f"{others} offers {resource} already", []).append(_name(node))
         else:
             chosen.append(node)
-    plan.notes += [f"No device plugin is deployed on {', '.join(names)}, since {reason}." for reason, names in left.items()]
+    plan.notes += [
+        f"No device plugin is deployed on {', '.join(names)}, since {reason}." for reason, names in left.items()
+    ]
     if not chosen:
         return
     kept_off = [name for names in left.values() for name in names]

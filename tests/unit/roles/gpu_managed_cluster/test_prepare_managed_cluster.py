@@ -21,7 +21,7 @@ KARPENTER = {"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia", "karpenter
 #: Nodes by name, with their labels: of a GPU, of AWS alone, with a label of the provider, and without a GPU.
 LABELS = {
     "karpenter": KARPENTER,
-    "auto": {**KARPENTER, "eks.amazonaws.com/compute-type": "auto"},
+    "auto": {"eks.amazonaws.com/compute-type": "auto", "eks.amazonaws.com/instance-gpu-manufacturer": "nvidia"},
     "labelled": {**KARPENTER, "accelerator": "provider"},
     "plain": {},
 }
