@@ -87,15 +87,21 @@ def merge(into, other):
             into[key] = value
 
 
+def write(path, text):
+    """Write a file atomically, as distributions do: a module may read it at the same time."""
+    part = path.with_name("." + path.name)
+    part.write_text(text)
+    part.replace(path)
+
+
 def put(state):
-    (HERE / "state.tmp").write_text(json.dumps(state))
-    (HERE / "state.tmp").replace(HERE / "state.json")
+    write(HERE / "state.json", json.dumps(state))
 
 
 def start():
     """Render, and start containerd; with the file `rejects`, a containerd with the word of the row does not start."""
     text = render()
-    (ROOT / ROW["config"]).write_text(text)
+    write(ROOT / ROW["config"], text)
     tree = tomllib.loads(text)
     if ROW["way"] == "drop_in":
         for path in sorted((ROOT / ROW["drop_ins"]).glob("*.toml")):
