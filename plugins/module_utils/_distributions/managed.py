@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import typing as t
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 Object = t.Mapping[str, t.Any]
 
@@ -37,19 +38,58 @@ class Owner:
     is_plugin_open: bool = False
     #: A label of nodes on which the provider installs no device plugin.
     opt_out: str = ""
+    #: Whether nodes may get labels of this collection.
+    is_labelled: bool = True
+    #: Labels, as shell patterns with a value, each of which shows GPUs of NVIDIA; and labels with the product of the GPUs.
+    marks: tuple[str, ...] = ()
+    products: tuple[str, ...] = ()
 
 
 _AWS = r"-eks-"
+#: The same labels of NVIDIA's GPU feature discovery and of node feature discovery, on nodes of any row.
+MARKS = (
+    "nvidia.com/gpu.present=true",
+    "nvidia.com/gpu.product=*",
+    "feature.node.kubernetes.io/pci-*10de*.present=true",
+)
+PRODUCTS = ("nvidia.com/gpu.product",)
 OWNERS: tuple[Owner, ...] = (
-    Owner("EKS Auto Mode", "AWS", "AWS", kubelet=_AWS, label="eks.amazonaws.com/compute-type=auto"),
-    Owner("EKS with Bottlerocket", "AWS, in the image", "AWS, in the image", kubelet=_AWS, image="Bottlerocket"),
-    Owner("EKS", "the image of the nodes", "you", kubelet=_AWS, is_plugin_open=True),
+    Owner(
+        "EKS Auto Mode",
+        "AWS",
+        "AWS",
+        kubelet=_AWS,
+        label="eks.amazonaws.com/compute-type=auto",
+        is_labelled=False,
+        marks=("eks.amazonaws.com/instance-gpu-manufacturer=nvidia",),
+    ),
+    Owner(
+        "EKS with Bottlerocket",
+        "AWS, in the image",
+        "AWS, in the image",
+        kubelet=_AWS,
+        image="Bottlerocket",
+        is_labelled=False,
+        marks=("karpenter.k8s.aws/instance-gpu-manufacturer=nvidia",),
+    ),
+    # Of node groups, no label shows GPUs.
+    Owner(
+        "EKS",
+        "the image of the nodes",
+        "you",
+        kubelet=_AWS,
+        is_plugin_open=True,
+        marks=("karpenter.k8s.aws/instance-gpu-manufacturer=nvidia", "k8s.amazonaws.com/accelerator=nvidia-*"),
+        products=("k8s.amazonaws.com/accelerator", "karpenter.k8s.aws/instance-gpu-name"),
+    ),
     Owner(
         "GKE",
         "GKE's installer (gpu-driver-version)",
         "GKE",
         kubelet=r"-gke\.",
         opt_out="gke-no-default-nvidia-gpu-device-plugin=true",
+        marks=("cloud.google.com/gke-accelerator=nvidia-*",),
+        products=("cloud.google.com/gke-accelerator",),
     ),
     Owner(
         "AKS",
@@ -57,6 +97,7 @@ OWNERS: tuple[Owner, ...] = (
         "you",
         label="kubernetes.azure.com/cluster",
         is_plugin_open=True,
+        marks=("kubernetes.azure.com/accelerator=nvidia",),
     ),
     Owner("OpenShift", "NVIDIA's GPU Operator, by OLM", "NVIDIA's GPU Operator", api_group="config.openshift.io"),
 )
@@ -159,7 +200,10 @@ def _note(owner: Owner, nodes: t.Sequence[Object], plugins: t.Sequence[str]) -> 
     refused = [node for node in nodes if owner.opt_out and has_label(node, owner.opt_out)]
     is_open = owner.is_plugin_open or len(refused) == len(nodes)
     if is_open and not plugins:
-        yield f"{owner.name}: no DaemonSet mounts {DEVICE_PLUGINS}, so install a device plugin, unless the image of the nodes has one."
+        yield (
+            f"{owner.name}: no DaemonSet mounts {DEVICE_PLUGINS}, so run gpu.kubernetes.prepare_managed_cluster, unless the image of the nodes has a"
+            " device plugin."
+        )
     elif refused:
         names = ", ".join(node["metadata"]["name"] for node in refused)
         yield f"{owner.name}: {names} has the label {owner.opt_out}, so that {owner.plugin} installs no device plugin there."
@@ -181,3 +225,144 @@ def _find_problems(nodes: t.Sequence[Object], offering: t.Sequence[Object], reso
 def _count(node: Object, kind: str, resource: str) -> int:
     value = str(((node.get("status") or {}).get(kind) or {}).get(resource) or "0")
     return int(value) if value.isdigit() else 0
+
+
+# -- what is prepared through the API server alone
+
+#: The labels that are set: the product of the GPUs, and the mark of nodes that get the device plugin.
+ACCELERATOR = "accelerator"
+PLUGIN_LABEL = "gpu-kubernetes/device-plugin"
+#: Taints that come and go: DaemonSets tolerate those of Kubernetes, and no pod belongs on a node that an autoscaler or an update removes.
+_PASSING_TAINTS = re.compile(
+    r"\A(node\.kubernetes\.io/|node\.cloudprovider\.kubernetes\.io/|karpenter\.sh/|ToBeDeletedByClusterAutoscaler|DeletionCandidateOfClusterAutoscaler)"
+)
+
+
+@dataclass
+class Preparation:
+    """What a run would do. ``labels`` has the labels of each node, also of those that get none."""
+
+    labels: dict[str, dict[str, str]]
+    plugin_nodes: list[str] = field(default_factory=list)
+    selector: dict[str, str] = field(default_factory=dict)
+    tolerations: list[dict[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    refusals: list[str] = field(default_factory=list)
+
+
+def plan_preparation(
+    cluster: tuple[t.Sequence[Object], t.Sequence[Object], t.Sequence[Object]],
+    resource: str,
+    selector: t.Mapping[str, str],
+) -> Preparation:
+    """Return what to do in a *cluster*, which is (nodes, APIServices, DaemonSets), for GPUs of the *resource*.
+
+    Nodes with GPUs are those with all labels of *selector*; without one, those whose labels or capacity show GPUs.
+    """
+    nodes, services, daemon_sets = cluster
+    groups = list_api_groups(services)
+    owners = {_name(node): find_owner(node, groups) for node in nodes}
+    plan = Preparation({name: {} for name in owners})
+    if not any(owners.values()):
+        plan.refusals.append(
+            "No node is of a managed cluster that is known here, so run gpu.kubernetes.label_gpu_nodes and gpu.kubernetes.deploy_device_plugin, which"
+            " connect to the hosts."
+        )
+        return plan
+    with_gpus = [
+        (node, owner)
+        for node in nodes
+        for owner in [owners[_name(node)]]
+        if owner and _has_gpus(node, owner, resource, selector)
+    ]
+    if not with_gpus:
+        plan.refusals.append(
+            "No node of the cluster shows by its labels or its capacity that it has GPUs of NVIDIA, so set gpu_managed_cluster_node_selector to a label that"
+            " all your nodes with GPUs have and no others, such as that of their node group."
+        )
+    _plan_labels(plan, with_gpus)
+    _plan_plugin(plan, with_gpus, daemon_sets, resource, selector)
+    return plan
+
+
+def _name(node: Object) -> str:
+    return str(node["metadata"]["name"])
+
+
+def _has_gpus(node: Object, owner: Owner, resource: str, selector: t.Mapping[str, str]) -> bool:
+    labels = node["metadata"].get("labels") or {}
+    if selector:
+        return all(labels.get(name) == value for name, value in selector.items())
+    texts = [f"{name}={value}" for name, value in labels.items()]
+    marks = (*owner.marks, *MARKS)
+    return _count(node, "capacity", resource) > 0 or any(fnmatchcase(text, mark) for text in texts for mark in marks)
+
+
+def _plan_labels(plan: Preparation, with_gpus: t.Sequence[tuple[Object, Owner]]) -> None:
+    unknown = []
+    for node, owner in with_gpus:
+        labels = node["metadata"].get("labels") or {}
+        product = next((labels[name] for name in (*owner.products, *PRODUCTS) if labels.get(name)), "")
+        if owner.is_labelled and product:
+            plan.labels[_name(node)][ACCELERATOR] = product.lower()
+        elif owner.is_labelled and ACCELERATOR not in labels:
+            unknown.append(_name(node))
+    if unknown:
+        plan.notes.append(
+            f"No label of {', '.join(unknown)} names the product of the GPUs, so that {ACCELERATOR} is not set there; set it in the node group."
+        )
+
+
+def _plan_plugin(
+    plan: Preparation,
+    with_gpus: t.Sequence[tuple[Object, Owner]],
+    daemon_sets: t.Sequence[Object],
+    resource: str,
+    selector: t.Mapping[str, str],
+) -> None:
+    has_managed = bool(find_plugins(each for each in daemon_sets if has_label(each, _MANAGED)))
+    chosen: list[Object] = []
+    left: dict[str, list[str]] = {}
+    for node, owner in with_gpus:
+        is_open = owner.is_plugin_open or (bool(owner.opt_out) and has_label(node, owner.opt_out))
+        if not is_open:
+            left.setdefault(f"the device plugin is owned by {owner.plugin}", []).append(_name(node))
+        elif _count(node, "capacity", resource) > 0 and not has_managed:
+            others = " and ".join(find_plugins(daemon_sets)) or "the image of the nodes"
+            left.setdefault(f"{others} offers {resource} already", []).append(_name(node))
+        else:
+            chosen.append(node)
+    plan.notes += [
+        f"No device plugin is deployed on {', '.join(names)}, since {reason}." for reason, names in left.items()
+    ]
+    if not chosen:
+        return
+    kept_off = [name for names in left.values() for name in names]
+    if selector and kept_off:
+        plan.refusals.append(
+            f"gpu_managed_cluster_node_selector also selects {', '.join(kept_off)}, where others offer the GPUs, and two device plugins would allocate the"
+            " same GPUs twice, so give it a label that these nodes do not have."
+        )
+    plan.plugin_nodes = [_name(node) for node in chosen]
+    plan.selector = dict(selector) or {PLUGIN_LABEL: "true"}
+    plan.tolerations = _list_tolerations(chosen)
+    if not selector:
+        for name in plan.plugin_nodes:
+            plan.labels[name][PLUGIN_LABEL] = "true"
+        plan.notes.append(
+            "Nodes that join later get no device plugin before the next run; with gpu_managed_cluster_node_selector they get it by themselves."
+        )
+
+
+_MANAGED = "app.kubernetes.io/managed-by=gpu.kubernetes"
+
+
+def _list_tolerations(nodes: t.Iterable[Object]) -> list[dict[str, str]]:
+    """Return a toleration for each taint of the *nodes* that lasts, in a stable order."""
+    taints = {
+        (taint["key"], taint["effect"])
+        for node in nodes
+        for taint in (node.get("spec") or {}).get("taints") or []
+        if not _PASSING_TAINTS.match(taint["key"])
+    }
+    return [{"key": key, "operator": "Exists", "effect": effect} for key, effect in sorted(taints)]

@@ -17,6 +17,7 @@ NO_HOSTS = (
     "cordon_gpu_node.yml",
     "diagnose_gpu_nodes.yml",
     "lint_gpu_workloads.yml",
+    "prepare_managed_cluster.yml",
     "report_gpu_cost.yml",
     "report_gpu_fleet.yml",
     "show_gpu_allocation.yml",

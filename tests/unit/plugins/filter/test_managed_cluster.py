@@ -6,6 +6,7 @@ import pytest
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.filter.managed_cluster import managed_cluster
+from ansible_collections.gpu.kubernetes.plugins.filter.managed_cluster_plan import managed_cluster_plan
 from ansible_collections.gpu.kubernetes.plugins.filter.managed_cluster_result import managed_cluster_result
 
 
@@ -16,8 +17,16 @@ def test_filters_return_problems_of_cluster_and_test() -> None:
     assert found["untested"] == []
 
 
+def test_plan_of_an_unknown_cluster_names_the_playbooks_for_hosts() -> None:
+    plan = managed_cluster_plan([{"metadata": {"name": "a"}}], [], [])
+    assert plan["labels"] == {"a": {}}
+    assert "gpu.kubernetes.deploy_device_plugin" in plan["refusals"][0]
+
+
 def test_filters_refuse_input_of_another_form() -> None:
     with pytest.raises(AnsibleFilterError, match="cannot read its input"):
         managed_cluster([{}], [], [])
+    with pytest.raises(AnsibleFilterError, match="cannot read its input"):
+        managed_cluster_plan([{}], [], [])
     with pytest.raises(AnsibleFilterError, match="cannot read its input"):
         managed_cluster_result({}, {"results": []})

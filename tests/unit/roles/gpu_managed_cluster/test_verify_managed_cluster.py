@@ -68,7 +68,7 @@ def test_playbooks_for_hosts_refuse_a_managed_cluster(run):
     code, output = run(INVENTORY, ROOT / "playbooks" / "label_gpu_nodes.yml", gpu_cluster_scope="cluster")
     assert code != 0
     assert (
-        "gpu_cluster_scope is cluster, so that no host is connected to; run gpu.kubernetes.verify_managed_cluster"
+        "gpu_cluster_scope is cluster, so that no host is connected to; run gpu.kubernetes.prepare_managed_cluster or"
         in " ".join(output.split())
     )
     assert "UNREACHABLE" not in output

@@ -12,6 +12,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.mana
     describe_cluster,
     find_owner,
     find_plugins,
+    plan_preparation,
 )
 
 GPU = "nvidia.com/gpu"
@@ -35,9 +36,10 @@ def node(
     }
 
 
-def daemon_set(path: str, name: str = "plugin") -> dict[str, t.Any]:
+def daemon_set(path: str, name: str = "plugin", labels: t.Any = None) -> dict[str, t.Any]:
     volumes = [{"name": "a", "emptyDir": {}}, {"name": "b", "hostPath": {"path": path}}]
-    return {"metadata": {"name": name, "namespace": "gpu"}, "spec": {"template": {"spec": {"volumes": volumes}}}}
+    metadata = {"name": name, "namespace": "gpu", "labels": labels or {}}
+    return {"metadata": metadata, "spec": {"template": {"spec": {"volumes": volumes}}}}
 
 
 @pytest.mark.parametrize(
@@ -128,3 +130,86 @@ def test_add_test_separates_failed_and_skipped_nodes() -> None:
     assert found["untested"] == ["Node c was not tested: cordoned."]
     assert add_test(cluster, {"msg": "no access."})["problems"] == ["one.", "The test could not run: no access."]
     assert add_test(cluster, {"skipped": True, "changed": False})["problems"] == ["one."]
+
+
+EKS, GKE = "v1.34.4-eks-1", "v1.34.4-gke.1"
+AKS = {"kubernetes.azure.com/cluster": "MC_a_b_c", "kubernetes.azure.com/accelerator": "nvidia"}
+KARPENTER = {"karpenter.k8s.aws/instance-gpu-manufacturer": "nvidia", "karpenter.k8s.aws/instance-gpu-name": "T4"}
+MANAGED = daemon_set("/var/lib/kubelet/device-plugins", "ours", {"app.kubernetes.io/managed-by": "gpu.kubernetes"})
+OTHER = daemon_set("/var/lib/kubelet/device-plugins", "theirs")
+MARK = {"gpu-kubernetes/device-plugin": "true"}
+
+
+@pytest.mark.parametrize(
+    ("found", "daemon_sets", "labels", "is_chosen"),
+    [
+        pytest.param(node(EKS, KARPENTER), [], {"accelerator": "t4", **MARK}, True, id="karpenter"),
+        pytest.param(node(EKS, {"k8s.amazonaws.com/accelerator": "nvidia-tesla-v100"}), [], {"accelerator": "nvidia-tesla-v100", **MARK}, True, id="eks-label"),
+        pytest.param(node(EKS, {"nvidia.com/gpu.product": "NVIDIA-L4"}), [], {"accelerator": "nvidia-l4", **MARK}, True, id="gfd"),
+        pytest.param(node(EKS, {"feature.node.kubernetes.io/pci-0302_10de.present": "true"}), [], MARK, True, id="nfd"),
+        # A plugin of others offers them, unless it is that of an earlier run.
+        pytest.param(node(EKS, KARPENTER, gpus=(4, 4)), [OTHER], {"accelerator": "t4"}, False, id="others"),
+        pytest.param(node(EKS, KARPENTER, gpus=(4, 4)), [], {"accelerator": "t4"}, False, id="image"),
+        pytest.param(node(EKS, KARPENTER, gpus=(4, 4)), [MANAGED], {"accelerator": "t4", **MARK}, True, id="second-run"),
+        pytest.param(node(EKS, {**KARPENTER, "eks.amazonaws.com/compute-type": "auto"}, gpus=(1, 1)), [], {}, False, id="read-only"),
+        pytest.param(node(EKS, KARPENTER, "Bottlerocket OS 1.32.0"), [], {}, False, id="bottlerocket"),
+        pytest.param(node(GKE, {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}), [OTHER], {"accelerator": "nvidia-tesla-t4"}, False, id="gke"),
+        pytest.param(
+            node(GKE, {"cloud.google.com/gke-accelerator": "nvidia-l4", **OPT_OUT}), [OTHER], {"accelerator": "nvidia-l4", **MARK}, True, id="gke-opt-out"
+        ),
+        # The provider says who made the GPUs, and not which they are.
+        pytest.param(node(labels=AKS), [], MARK, True, id="aks"),
+    ],
+)  # fmt: skip
+def test_plan_labels_products_and_chooses_nodes_without_a_plugin(
+    found: dict[str, t.Any], daemon_sets: t.Any, labels: dict[str, str], is_chosen: bool
+) -> None:
+    plan = plan_preparation(([found], [], daemon_sets), GPU, {})
+    assert (plan.labels, plan.refusals) == ({"n1": labels}, [])
+    assert plan.plugin_nodes == (["n1"] if is_chosen else [])
+    assert plan.selector == (MARK if is_chosen else {})
+    if not is_chosen:
+        assert any(note.startswith("No device plugin is deployed on n1, since ") for note in plan.notes)
+
+
+def test_plan_notes_nodes_whose_product_no_label_names() -> None:
+    nodes = [node(labels=AKS, name="a"), node(labels={**AKS, "accelerator": "nvidia"}, name="b")]
+    notes = plan_preparation((nodes, [], []), GPU, {}).notes
+    assert [note for note in notes if note.startswith("No label of a names the product")]
+    assert not [note for note in notes if "b names" in note]
+
+
+def test_plan_tolerates_lasting_taints_of_the_chosen_nodes() -> None:
+    found = node(EKS, KARPENTER)
+    names = ("sku", "node.kubernetes.io/unschedulable", "karpenter.sh/disrupted", "ToBeDeletedByClusterAutoscaler")
+    found["spec"] = {"taints": [{"key": name, "value": "gpu", "effect": "NoSchedule"} for name in names]}
+    provided = node(GKE, {"cloud.google.com/gke-accelerator": "nvidia-l4"}, name="n2")
+    provided["spec"] = {"taints": [{"key": "nvidia.com/gpu", "value": "present", "effect": "NoSchedule"}]}
+    plan = plan_preparation(([found, provided], [], []), GPU, {})
+    assert plan.tolerations == [{"key": "sku", "operator": "Exists", "effect": "NoSchedule"}]
+
+
+def test_plan_with_a_selector_sets_no_label_for_the_plugin() -> None:
+    pool = {"eks.amazonaws.com/nodegroup": "gpu"}
+    nodes = [node(EKS, pool, name="a"), node(EKS, name="b"), node(EKS, KARPENTER, name="c")]
+    plan = plan_preparation((nodes, [], []), GPU, pool)
+    assert (plan.plugin_nodes, plan.selector, plan.labels) == (["a"], pool, {"a": {}, "b": {}, "c": {}})
+
+
+@pytest.mark.parametrize(
+    ("nodes", "selector", "words"),
+    [
+        ([node("v1.34.4+k3s1", gpus=(1, 1))], {}, "No node is of a managed cluster that is known here, so run gpu.kubernetes.label_gpu_nodes"),
+        ([node(EKS)], {}, "No node of the cluster shows by its labels or its capacity that it has GPUs of NVIDIA, so set"),
+        ([node(EKS, {"karpenter.k8s.aws/instance-gpu-manufacturer": "amd"})], {}, "No node of the cluster shows"),
+        ([node(EKS, {"a": "b"})], {"a": "c"}, "No node of the cluster shows"),
+        (
+            [node(EKS, {"a": "b"}), node(EKS, {"a": "b"}, "Bottlerocket OS", "n2")],
+            {"a": "b"},
+            "gpu_managed_cluster_node_selector also selects n2, where others offer the GPUs",
+        ),
+    ],
+)  # fmt: skip
+def test_plan_refuses_what_the_api_does_not_show(nodes: t.Any, selector: dict[str, str], words: str) -> None:
+    (refusal,) = plan_preparation((nodes, [], []), GPU, selector).refusals
+    assert refusal.startswith(words)
