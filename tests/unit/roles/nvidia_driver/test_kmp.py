@@ -112,7 +112,9 @@ def test_libraries_get_the_version_of_the_kernel_modules_and_all_are_held(refusa
     """Of the modules that are installed, else of those that the distribution has; another version is refused before any change."""
     hosts = {
         **{name: {"part": "packages", "packages": before, **more} for name, (more, before, *_rest) in HOSTS.items()},
-        **{name: {"part": "validate_managed", "library": "580.82.07", **more} for name, (more, _words) in SWAPS.items()},
+        **{
+            name: {"part": "validate_managed", "library": "580.82.07", **more} for name, (more, _words) in SWAPS.items()
+        },
     }
     for name, host in hosts.items():
         folder = tmp_path / name

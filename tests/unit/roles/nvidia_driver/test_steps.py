@@ -120,9 +120,12 @@ def test_reboot_of_several_nodes_at_once_is_refused(machine, apply):
 def test_check_mode_predicts_the_reboot_for_nouveau(machine, apply):
     machine.set_driver_facts(nouveau_loaded=True)
     code, _changes, output = apply("present", "--check", vendor_packages_result={"changed": True})
-    assert (code != 0, machine.read_actions(), machine.read_installed(), machine.list_records()) == (True, [], [], []), (
-        output
-    )
+    assert (code != 0, machine.read_actions(), machine.read_installed(), machine.list_records()) == (
+        True,
+        [],
+        [],
+        [],
+    ), output
     assert "node: the driver would be installed and need a reboot, because nouveau is loaded, and" in output
 
 
