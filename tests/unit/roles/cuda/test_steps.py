@@ -62,6 +62,7 @@ def test_packages_do_not_replace_an_unowned_toolkit_and_deregister_their_own(mac
     assert [words for words in machine.read_actions() if "--remove" in words] == ["--remove cuda cuda-12.8"]
 
 
+@pytest.mark.thorough
 def test_alternative_that_a_removed_package_has_left_is_deregistered(machine, apply):
     """With dpkg, whose alternatives do not list a folder that is gone. Another package may own the toolkit before."""
     (machine.folder / "dpkg").touch()
@@ -99,6 +100,7 @@ def leave_killed(machine, step):
     (machine.folder / "state" / "state" / "cuda-runfile-12.8.json").write_text(json.dumps(record))
 
 
+@pytest.mark.thorough
 def test_failed_run_after_a_killed_one_keeps_the_complete_toolkit(machine, apply, install_runfile):
     """Three runs are killed, each at another step, and the last one is undone. The scenario completes such a run, and has failures without one."""
     code, _changes, output = install_runfile(machine.write_installer(1))

@@ -92,6 +92,7 @@ def test_node_stays_cordoned_without_its_gpus_until_the_driver_is_removed(
     assert code != 0, output
     assert "node node: its kubelet has not reported since the host was booted; check it on the node." in output
 
+    machine.write_records("packages-nvidia-driver")
     code, _changes, output = apply("main", **variables, nvidia_driver_state="absent")
     assert (code, machine.list_records()) == (0, []), output
     assert not cluster.all("Node")[0]["spec"].get("unschedulable")

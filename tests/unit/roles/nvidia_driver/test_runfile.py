@@ -72,6 +72,7 @@ def test_repeated_first_installation_runs_in_the_state_directory_and_is_recorded
     assert [path.name for path in (machine.folder / "state").iterdir()] == ["state"], "the installer is deleted"
 
 
+@pytest.mark.thorough
 def test_unmanaged_fabric_manager_starts_again_after_a_failed_replacement(machine, apply):
     """Nothing else would start it, since the role does not manage this service."""
     machine.write_records("driver-runfile")

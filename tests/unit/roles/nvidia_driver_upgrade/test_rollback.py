@@ -109,6 +109,7 @@ def test_interrupted_rollback_is_resumed_and_stopped_services_are_started(refusa
             # Not an extra variable: each record is read again.
             "__nvidia_driver_upgrade_read": encode_record(paths[name]),
             "running": running,
+            "nvidia_driver_upgrade_max_unavailable": 5,
             **variables,
         }
 
