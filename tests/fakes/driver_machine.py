@@ -260,9 +260,10 @@ class Machine:
         """Set the packages whose installed version differs from the requested one."""
         (self.folder / "pending").write_text(" ".join(packages))
 
-    def remove_requested_packages(self) -> None:
-        """Let none of the requested packages be installed, as with packages of another provider."""
-        (self.folder / "others").touch()
+    def remove_requested_packages(self, removed: bool = True) -> None:
+        """Let none of the requested packages be installed, as with packages of another provider; or all of them again."""
+        path = self.folder / "others"
+        path.touch() if removed else path.unlink()
 
     def read_versions(self) -> list[str]:
         """The requested versions of packages, in order."""

@@ -51,12 +51,13 @@ def machine(tmp_path):
 
 @pytest.fixture
 def play(run, machine, tmp_path):
-    """Run an entry point of the role: exit code and output in one line."""
+    """Run entry points of the role: exit code and output in one line."""
 
-    def run_play(part, *options, systemd_dir=str(tmp_path)):
-        task = {"ansible.builtin.include_role": {"name": "gpu.kubernetes._restore_timer", "tasks_from": part}}
+    def run_play(parts, *options, systemd_dir=str(tmp_path), rolled_back=False):
+        name = "gpu.kubernetes._restore_timer"
+        tasks = [{"ansible.builtin.include_role": {"name": name, "tasks_from": part}} for part in parts.split()]
         playbook = tmp_path / "play.yml"
-        content = [{"hosts": "all", "gather_facts": False, "vars": machine["variables"], "tasks": [task]}]
+        content = [{"hosts": "all", "gather_facts": False, "vars": machine["variables"], "tasks": tasks}]
         playbook.write_text(json.dumps(content))
         inventory = "w1 ansible_connection=local ansible_become=false\n"
         code, output = run(
@@ -65,6 +66,7 @@ def play(run, machine, tmp_path):
             *options,
             environment=machine["environment"],
             _restore_timer_systemd_dir=systemd_dir,
+            _restore_timer_rolled_back=rolled_back,
         )
         return code, " ".join(output.split())
 
@@ -76,56 +78,50 @@ def read_calls(machine, name):
     return [call for call in map(json.loads, lines) if call[0] == name]
 
 
-def test_interrupted_run_is_reported_by_the_next_one(play, machine):
-    code, output = play("main", "--check")
-    assert (code, read_calls(machine, "systemd-run")) == (0, []), output
+def fire(machine):
+    """Run what the latest timer runs: the controller has ended, and nothing has disarmed the timer."""
+    *_words, archive, plan = read_calls(machine, "systemd-run")[-1]
+    command = [sys.executable, "-E", "-s", archive, plan]
+    subprocess.run(command, env=machine["environment"], check=True, capture_output=True)
+
+
+def test_change_that_the_node_has_undone_fails_its_run_and_is_reported_by_the_next(play, machine):
     code, output = play("main")
     assert code == 0, output
-    ((*words, archive, plan),) = read_calls(machine, "systemd-run")
     # The restart, the verification, and a minute.
-    assert "--on-active=600" in words
-    # The timer is not disarmed: the controller has ended.
-    environment = machine["environment"]
-    subprocess.run([sys.executable, "-E", "-s", archive, plan], env=environment, check=True, capture_output=True)
+    assert "--on-active=600" in read_calls(machine, "systemd-run")[0]
+    fire(machine)
     assert machine["config"].read_text() == "old"
     assert [call[1:] for call in read_calls(machine, "systemctl")][-2:] == [
         ["reset-failed", "--", "containerd"],
         ["restart", "--", "containerd"],
     ]
-    for options in (["--check"], []):
-        code, output = play("report", *options)
-        assert code == 0, output
-        words = f"RESTORED: w1: the node restored {machine['config']} itself at 20"
-        assert words in output
-        assert "because the change of containerd at 20" in output
-    code, output = play("report")
-    assert "RESTORED" not in output
+    restored = f"RESTORED: w1: the node restored {machine['config']} itself at 20"
 
-
-def test_verified_change_disarms_the_timer(play, machine, tmp_path):
-    play("main")
-    code, output = play("disarm")
-    assert code == 0, output
-    assert ["systemctl", "stop", "gpu-kubernetes-restore-containerd.timer"] in read_calls(machine, "systemctl")
-    assert not (tmp_path / "state" / "restore").exists()
-
-
-def test_change_that_the_node_has_undone_is_not_verified(play, machine):
-    """The timer ran before the run has verified the change. After a rollback, the node has what the run restores."""
-    play("main")
-    ((*_words, archive, plan),) = read_calls(machine, "systemd-run")
-    environment = machine["environment"]
-    subprocess.run([sys.executable, "-E", "-s", archive, plan], env=environment, check=True, capture_output=True)
+    # The timer ran before the run has verified the change. After a rollback, the node has what the run restores.
     code, output = play("disarm")
     assert code != 0
     assert (
         f"The change of containerd is undone: it was not verified in time, so the node restored {machine['config']}"
         in output
     )
-    code, output = play("disarm", "-e", "_restore_timer_rolled_back=true")
+    code, output = play("disarm report main", "--check", rolled_back=True)
+    assert (code, len(read_calls(machine, "systemd-run"))) == (0, 1), output
+    assert restored in output
+    assert "because the change of containerd at 20" in output
+    code, output = play("disarm main", rolled_back=True)
+    assert (code, len(read_calls(machine, "systemd-run")), restored in output) == (0, 2, True), output
+
+
+def test_restored_state_is_reported_once_and_a_verified_change_disarms_the_timer(play, machine, tmp_path):
+    play("main")
+    fire(machine)
+    machine["config"].write_text("new")
+    code, output = play("report report main disarm")
     assert code == 0, output
-    code, output = play("main")
-    assert f"RESTORED: w1: the node restored {machine['config']} itself at 20" in output
+    assert output.count("RESTORED: w1: ") == 1
+    assert ["systemctl", "stop", "gpu-kubernetes-restore-containerd.timer"] in read_calls(machine, "systemctl")
+    assert not (tmp_path / "state" / "restore").exists()
 
 
 def test_host_without_systemd_gets_a_notice(play, machine):

@@ -4,6 +4,9 @@
 
 from __future__ import annotations
 
+import base64
+import json
+
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import find_task
 from ansible_collections.gpu.kubernetes.tests.unit.roles.nvidia_driver.platform_hosts import (
     CUDA,
@@ -109,17 +112,60 @@ UNNAMED_PARTS = {
 }
 
 
+ROCKY = ("Rocky", "9.6", "5.14.0-503.el9.x86_64", "RedHat")
+DEBIAN = ("Debian", "12.15", "6.1.0-56-amd64")
+#: Facts and variables of a host, the package of the fabric manager, and packages excluded from NVIDIA's repository.
+FABRIC_MANAGERS = {
+    "rpm": (ROCKY, {}, "nvidia-fabricmanager", ["nvidia-fabric-manager"]),
+    "rpm-580": (ROCKY, {"nvidia_driver_branch": "580"}, "nvidia-fabricmanager", ["nvidia-fabric-manager"]),
+    "rpm-570": (ROCKY, {"nvidia_driver_version": "570.195.03"}, "nvidia-fabric-manager", []),
+    "rpm-without": (ROCKY, {"nvidia_driver_fabric_manager": "never"}, "", ["nvidia-fabric-manager"]),
+    "debian": (DEBIAN, {}, "nvidia-fabricmanager", []),
+    "debian-595": (DEBIAN, {"nvidia_driver_version": "595.71.05"}, "nvidia-fabricmanager", []),
+    "debian-570": (DEBIAN, {"nvidia_driver_version": "570.195.03"}, "nvidia-fabricmanager-570", []),
+    "ubuntu": (NODE, {}, "nvidia-fabricmanager", []),
+    "ubuntu-550": (NODE, {"nvidia_driver_branch": "550"}, "nvidia-fabricmanager-550", []),
+}
+FABRIC_MANAGER = (
+    "[__nvidia_driver_versioned | select('match', 'nvidia-fabric') | join(' '), "
+    "__nvidia_driver_choice.repository.exclude | default([])]"
+)
+#: Values that ansible-core reads from a version without quotes or an answer of a survey, and the requested version.
+READ = {
+    "text": ({"nvidia_driver_branch": "580"}, "580.*"),
+    "number": ({"nvidia_driver_branch": 580}, "580.*"),
+    "nothing": ({"nvidia_driver_branch": None, "nvidia_driver_version": None}, ""),
+    "version": ({"nvidia_driver_version": "580.178.04"}, "580.178.04"),
+}
+
+
 def test_other_decisions_of_the_role(read_plans):
     cases = {
         **DECISIONS,
         **{
             name: (variables, "__nvidia_driver_unnamed_part", part) for name, (variables, part) in UNNAMED_PARTS.items()
         },
+        **{
+            f"fabric-{name}": (
+                host(*where, nvidia_driver_provider="nvidia", nvswitches=4, **variables),
+                FABRIC_MANAGER,
+                [package, excluded],
+            )
+            for name, (where, variables, package, excluded) in FABRIC_MANAGERS.items()
+        },
+        **{
+            f"read-{name}": (host(*NODE, **variables), "__nvidia_driver_version_pattern", value)
+            for name, (variables, value) in READ.items()
+        },
     }
-    assert len(cases) == len(DECISIONS) + len(UNNAMED_PARTS)
-    hosts = {name: {**variables, "variable": variable} for name, (variables, variable, _value) in cases.items()}
-    plan = {"plan": "{{ lookup('ansible.builtin.vars', variable) }}"}
-    values = read_plans(hosts, *load_tasks(), {"ansible.builtin.set_fact": plan})
+    assert len(cases) == len(DECISIONS) + len(UNNAMED_PARTS) + len(FABRIC_MANAGERS) + len(READ)
+    hosts = {name: {**more, "value": "{{ " + expression + " }}"} for name, (more, expression, _value) in cases.items()}
+    hosts["fraction"] = {**host(*NODE, nvidia_driver_version=580.1), "value": "{{ __nvidia_driver_version_pattern }}"}
+    record = {"ansible.builtin.set_fact": {"plan": "{{ value }}"}}
+    rescue = {"ansible.builtin.set_fact": {"plan": "{{ ansible_failed_result.msg }}"}}
+    values = read_plans(hosts, *load_tasks(), {"block": [record], "rescue": [rescue]})
+    fraction = values.pop("fraction")
+    assert "nvidia_driver_version is 580.1, a number that may have lost its last digits" in fraction
     assert values == {name: value for name, (*_variables, value) in cases.items()}
 
 
@@ -131,42 +177,86 @@ FLAVORS = {
     "pacman": (host("Archlinux", "", "6.17.8-arch1-1", family="Archlinux"), "proprietary", True),
     "apt": (host(*NODE), "proprietary", False),
 }
+#: Installed driver and variables of a host, and whether the fabric manager's former name conflicts with the new one.
+FORMER = {
+    "new-name": ("570.195.03", {"nvidia_driver_branch": "580"}, True),
+    "nothing-requested": ("570.195.03", {}, False),
+    "new-already": ("580.159.03", {"nvidia_driver_branch": "590"}, False),
+    "older-branch": ("580.159.03", {"nvidia_driver_branch": "570"}, False),
+    "no-nvswitches": ("570.195.03", {"nvidia_driver_branch": "580", "nvidia_driver_fabric_manager": "auto"}, False),
+    "own-packages": ("570.195.03", {"nvidia_driver_branch": "580", "nvidia_driver_packages": ["nvidia-driver"]}, False),
+}
+CHECKSUM = "sha256:" + "1" * 64
+#: The record of an installer: the version, whether it has the requested checksum, and whether that is refused. A rollback finds the new
+#: installer in the record, and an upgrade the former one.
+RECORDS = {
+    "another": ("570.2", True, True),
+    "another-installer": ("570.2", False, False),
+    "same": ("580.1", True, False),
+    "interrupted": ("", True, False),
+    "interrupted-another": ("", False, False),
+}
+UNKNOWN_KERNEL = ("Rocky", "9.5", "6.9.1-1.el9.elrepo.x86_64", "RedHat")
+
+
+def encode(record):
+    """The content of a file, as Ansible reads it."""
+    return base64.b64encode(json.dumps(record).encode()).decode()
+
+
+def test_other_drivers_and_unknown_package_names_are_refused(read_plans):
+    """Where the package manager cannot replace the flavor or the fabric manager, for a kernel whose headers have no known name, and the wrong installer."""
+    hosts, expected = {}, {}
+    for name, (variables, flavor, refused) in FLAVORS.items():
+        hosts[name] = {**variables, "flavor": flavor, "nvidia_driver_kernel_modules": "open", "installed": "580.159.03"}
+        expected[name] = f"{name}: the host has the {flavor} kernel modules, which " if refused else ""
+    hosts["elrepo"] = host(*UNKNOWN_KERNEL)
+    hosts["own-headers"] = host(*UNKNOWN_KERNEL, nvidia_driver_headers=False)
+    expected["elrepo"] = (
+        "elrepo: the package name of the headers for the running kernel 6.9.1-1.el9.elrepo.x86_64 is not known on Rocky"
+    )
+    expected["own-headers"] = ""
+    for name, (installed, variables, refused) in FORMER.items():
+        hosts[name] = host(*ROCKY, installed=installed, **{"nvidia_driver_fabric_manager": "always", **variables})
+        words = f"{name}: the host has the driver {installed} with nvidia-fabric-manager, which dnf does not replace"
+        expected[name] = words if refused else ""
+    for name, (version, same, refused) in RECORDS.items():
+        record = {"version": version, "url": "file:///former.run", "checksum": CHECKSUM if same else "sha256:0"}
+        installer = {"url": "file:///new.run", "checksum": CHECKSUM}
+        hosts[name] = {**host(*NODE, nvidia_driver_runfile=installer, **RUNFILE), "recorded": encode(record)}
+        words = f"{name}: nvidia_driver_runfile is the installer of the installed driver 570.2, but nvidia_driver_vers"
+        expected[name] = words if refused else ""
+    assert len(hosts) == len(FLAVORS) + len(FORMER) + len(RECORDS) + 2
+    nvml = {**FOUND, "gpus": [T4], "source": "pci", "driver": {**FOUND["driver"], "module_flavor": "{{ flavor }}"}}
+    tasks = [
+        find_task("nvidia_driver", "validate_managed", words)
+        for words in (
+            "Refuse a kernel whose packages have no known name",
+            "Refuse a fabric manager of the new name",
+            "Refuse another flavor of kernel modules",
+        )
+    ]
+    tasks.append(find_task("nvidia_driver", "plan", "Refuse the installer of another version"))
+    rescue = [{"ansible.builtin.set_fact": {"plan": "{{ ansible_failed_result.msg }}"}}]
+    plans = read_plans(
+        {name: {"plan": "", "flavor": None, "recorded": encode({}), **more} for name, more in hosts.items()},
+        *load_tasks(
+            __nvidia_driver_facts={"ansible_facts": {"nvml": nvml}},
+            __nvidia_driver_runfile_recorded={"content": "{{ recorded }}"},
+        ),
+        {"block": tasks, "rescue": rescue},
+    )
+    for name, words in expected.items():
+        assert bool(plans[name]) == bool(words), (name, plans[name])
+        assert plans[name].startswith(words), plans[name]
+
+
 VALIDATE = {
     "block": [
         {"ansible.builtin.include_role": {"name": "gpu.kubernetes.nvidia_driver", "tasks_from": "validate_managed"}}
     ],
     "rescue": [{"ansible.builtin.set_fact": {"plan": "{{ ansible_failed_result.msg }}"}}],
 }
-
-
-def test_other_flavor_and_unknown_package_name_are_refused(read_plans):
-    """Where the package manager cannot replace the flavor, and for a kernel whose headers have no known name."""
-    hosts = {
-        name: {**variables, "flavor": flavor, "nvidia_driver_kernel_modules": "open", "installed": "580.159.03"}
-        for name, (variables, flavor, _refused) in FLAVORS.items()
-    }
-    hosts["elrepo"] = {**host("Rocky", "9.5", "6.9.1-1.el9.elrepo.x86_64", family="RedHat"), "flavor": None}
-    hosts["own-headers"] = {**hosts["elrepo"], "nvidia_driver_headers": False}
-    nvml = {**FOUND, "gpus": [T4], "source": "pci", "driver": {**FOUND["driver"], "module_flavor": "{{ flavor }}"}}
-    tasks = [
-        find_task("nvidia_driver", "validate_managed", words)
-        for words in ("Refuse a kernel whose packages have no known name", "Refuse another flavor of kernel modules")
-    ]
-    rescue = [{"ansible.builtin.set_fact": {"plan": "{{ ansible_failed_result.msg }}"}}]
-    plans = read_plans(
-        {name: {**variables, "plan": ""} for name, variables in hosts.items()},
-        *load_tasks(__nvidia_driver_facts={"ansible_facts": {"nvml": nvml}}),
-        {"block": tasks, "rescue": rescue},
-    )
-    for name, (_variables, flavor, refused) in FLAVORS.items():
-        words = f"{name}: the host has the {flavor} kernel modules, which "
-        assert bool(plans[name]) is refused, plans[name]
-        assert plans[name].startswith(words) is refused, plans[name]
-    words = (
-        "elrepo: the package name of the headers for the running kernel 6.9.1-1.el9.elrepo.x86_64 is not known on Rocky"
-    )
-    assert plans["elrepo"].startswith(words)
-    assert plans["own-headers"] == ""
 
 
 def test_automatic_choice_is_checked(read_plans):

@@ -32,7 +32,7 @@ cp {folder}/modules.json {folder}/programs/node.json
 BOOT = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
-def make_node(count, boot=BOOT, **spec):
+def make_node(count, boot=BOOT):
     """The node with so many allocatable of its two GPUs, as its kubelet reports since a boot."""
     status = {"capacity": {"nvidia.com/gpu": "2"}, "allocatable": {"nvidia.com/gpu": count}}
     ready = {"conditions": [{"type": "Ready", "status": "True"}]}
@@ -40,7 +40,7 @@ def make_node(count, boot=BOOT, **spec):
         "kind": "Node",
         "apiVersion": "v1",
         "metadata": {"name": "node", "labels": {}},
-        "spec": spec,
+        "spec": {},
         "status": {**status, **ready, "nodeInfo": {"bootID": boot}},
     }
 
@@ -61,51 +61,39 @@ def cluster_variables(cluster, machine):
     return {"gpu_kubeconfig": str(kubeconfig), "nvidia_driver_reboot_timeout": 1}
 
 
-@pytest.fixture
-def after_reboot(cluster_variables, machine, apply):
-    """Variables of the role, which has drained and booted the node."""
+def test_rebooted_host_gets_its_lock_and_the_headers_of_its_kernel(machine, apply, tmp_path):
+    """A reboot empties the folder of the lock."""
+    variables = {"nvidia_driver_reboot_drain": False, "nvidia_driver_reboot_reasons": ["nouveau is loaded"]}
+    code, _changes, output = apply("reboot_if_needed", **variables, lease_lock={"refused": []})
+    assert (code, (tmp_path / "run" / "run-node.json").exists()) == (0, True), output
+    assert f"linux-headers-{NEXT_KERNEL}" in machine.read_installed()
+
+
+def test_node_stays_cordoned_without_its_gpus_until_the_driver_is_removed(
+    cluster, machine, apply, cluster_variables, tmp_path
+):
+    """A run uncordons the node of which the kubelet has reported all GPUs since the boot, as the next test shows; a removal does not wait."""
     variables = {**cluster_variables, "nvidia_driver_reboot_reasons": ["nouveau is loaded"]}
-    code, _changes, output = apply("reboot_if_needed", **variables)
+    code, _changes, output = apply("reboot_if_needed", **variables, lease_lock={"failed": False})
     assert code == 0, output
     record = machine.folder / "state" / "state" / "driver-reboot.json"
     assert int(json.loads(record.read_text())["gpus"]) == 2
-    return variables
+    assert not (tmp_path / "run" / "run-node.json").exists(), "without a lock before it there is none after it"
 
-
-def test_rebooted_host_is_locked_again(machine, apply, tmp_path):
-    """A reboot empties the folder of the lock. Without a lock before it, as outside the playbooks, there is none after it."""
-    variables = {"nvidia_driver_reboot_drain": False, "nvidia_driver_reboot_reasons": ["nouveau is loaded"]}
-    lock = tmp_path / "run" / "run-node.json"
-    for result, held in ({"failed": False}, False), ({"refused": []}, True):
-        code, _changes, output = apply("reboot_if_needed", **variables, lease_lock=result)
-        assert (code, lock.exists()) == (0, held), output
-    lock.write_text(json.dumps({**json.loads(lock.read_text()), "holder": "eve@elsewhere/7.8.b.9"}))
-    code, _changes, output = apply("reboot_if_needed", **variables, lease_lock={"refused": []})
-    assert code != 0
-    assert "node: another run changes this host: that of eve@elsewhere" in output
-
-
-def test_node_is_uncordoned_once_its_gpus_are_allocatable(cluster, machine, apply, after_reboot):
-    cluster.put(make_node("1"))
-    code, _changes, output = apply("reboot_wait", **after_reboot)
+    (node,) = cluster.all("Node")
+    assert node["spec"] == {"unschedulable": True}
+    cluster.put({**node, "status": make_node("1")["status"]})
+    code, _changes, output = apply("reboot_wait", **variables)
     assert code != 0, output
     assert "node: After 1 s, the nodes lack allocatable nvidia.com/gpu: node node: 1 of 2" in output
     assert "Node node stays cordoned until then; run again to end its maintenance." in output
-    cluster.put(make_node("2", boot="before"))
-    code, _changes, output = apply("reboot_wait", **after_reboot)
+    cluster.put({**node, "status": make_node("2", boot="before")["status"]})
+    code, _changes, output = apply("reboot_wait", **variables)
     assert code != 0, output
     assert "node node: its kubelet has not reported since the host was booted; check it on the node." in output
-    cluster.put(make_node("2"))
-    code, _changes, output = apply("reboot_wait reboot_end", **after_reboot)
-    assert (code, machine.list_records()) == (0, []), output
 
-
-@pytest.mark.thorough
-def test_removal_uncordons_the_node(cluster, machine, apply, after_reboot):
-    assert cluster.all("Node")[0]["spec"] == {"unschedulable": True}
     machine.write_records("packages-nvidia-driver")
-    variables = {**after_reboot, "nvidia_driver_state": "absent"}
-    code, _changes, output = apply("main", **variables)
+    code, _changes, output = apply("main", **variables, nvidia_driver_state="absent")
     assert (code, machine.list_records()) == (0, []), output
     assert not cluster.all("Node")[0]["spec"].get("unschedulable")
 
@@ -164,20 +152,6 @@ def test_boot_into_the_former_driver_fails_the_run(cluster, machine, apply, newe
         output
     )
     assert machine.read_actions()[-3:] == [f"stop {DAEMON}", f"start {DAEMON}", "uncordoned"]
-
-
-@pytest.mark.thorough
-def test_node_that_was_cordoned_before_stays_cordoned(cluster, machine, apply, newer_driver):
-    cluster.put(make_node("2", unschedulable=True))
-    code, _changes, output = apply("present", **newer_driver)
-    assert (code, read_loaded_version(machine)) == (0, "580.1"), output
-    assert "node: node node stays cordoned, as it was before" in output
-    (node,) = cluster.all("Node")
-    assert (node["spec"], node["metadata"].get("annotations") or {}) == ({"unschedulable": True}, {})
-    assert "driver-reboot" not in machine.list_records()
-    machine.read_actions()
-    code, changes, output = apply("present", **newer_driver)
-    assert (code, changes, machine.read_actions()) == (0, 0, []), output
 
 
 @pytest.mark.thorough

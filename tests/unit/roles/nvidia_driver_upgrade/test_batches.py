@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 
 import pytest
 import yaml
@@ -26,7 +25,8 @@ if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
 
 
-def test_unavailable_nodes_count_towards_the_limit(refusals, cluster, host_variables):
+def test_unavailable_nodes_count_towards_the_limit(refusals, cluster, host_variables, tmp_path):
+    """And a batch is not started without an API server."""
     gpus = {"nvidia.com/gpu": "2"}
     for name, parts in {
         "w1": {},
@@ -58,7 +58,11 @@ def test_unavailable_nodes_count_towards_the_limit(refusals, cluster, host_varia
         }
         for hosts, limit, *_words in batches
     ]
+    unreachable = write_kubeconfig("http://127.0.0.1:1", tmp_path / "unreachable")
+    groups.append({"without-api": {**host_variables, "gpu_kubeconfig": str(unreachable)}})
     results = refusals("nvidia_driver_upgrade", ["max_unavailable"], *groups)
+    assert results["without-api"].startswith("without-api: ")
+    assert "127.0.0.1:1" in results["without-api"]
     for hosts, _limit, words, *more in batches:
         for host in hosts:
             assert bool(results[host]) is bool(words), results[host]
@@ -92,73 +96,55 @@ def test_node_that_another_run_cordoned_meanwhile_counts_before_the_drain(refusa
     assert len(cluster.all("Pod")) == 1
 
 
-def test_unreachable_api_server_stops_the_batch(refusals, cluster, host_variables):
-    host_variables["gpu_kubeconfig"] = str(
-        write_kubeconfig("http://127.0.0.1:1", Path(host_variables["gpu_kubeconfig"]))
-    )
-    results = refusals("nvidia_driver_upgrade", ["max_unavailable"], {"w1": host_variables})
-    assert results["w1"].startswith("w1: ")
-    assert "127.0.0.1:1" in results["w1"]
+#: The limit; the number of earlier hosts, and the size, of each batch.
+BATCHES = {2: ["0 1", "1 2", "3 2"], "60%": ["0 1", "1 3", "4 1"]}
 
 
-@pytest.mark.parametrize(
-    ("limit", "batches"),
-    [
-        (2, ["0 1", "1 2", "3 2"]),
-        ("60%", ["0 1", "1 3", "4 1"]),
-    ],
-)
-def test_interrupted_upgrade_runs_first_and_the_others_in_batches(evaluate, limit, batches):
+def test_interrupted_upgrade_runs_first_and_the_others_in_batches(evaluate):
     _connect, first, second, _report = yaml.safe_load((ROOT / "playbooks" / "upgrade_nvidia_driver.yml").read_text())
     # Its hosts have no defined order.
     first = {"hosts": "all", "order": "reverse_inventory", "gather_facts": False, "tasks": first["tasks"][-2:]}
     assert all("ansible.builtin.group_by" in task for task in first["tasks"])
-    second = {key: second[key] for key in ("hosts", "serial", "gather_facts")}
-    # The number of earlier hosts, and the size of the batch.
-    earlier = "{{ ansible_play_hosts_all | map('extract', hostvars) | selectattr('batch', 'defined') | list | length }}"
-    record = [
-        {"ansible.builtin.set_fact": {"earlier": earlier}},
-        {"ansible.builtin.set_fact": {"batch": "{{ earlier }} {{ ansible_play_batch | length }}"}},
-    ]
+    plays = [first]
+    for number, limit in enumerate(BATCHES):
+        batch = f"batch{number}"
+        started = f"ansible_play_hosts_all | map('extract', hostvars) | selectattr('{batch}', 'defined')"
+        record = [
+            {"ansible.builtin.set_fact": {"earlier": "{{ " + started + " | list | length }}"}},
+            {"ansible.builtin.set_fact": {batch: "{{ earlier }} {{ ansible_play_batch | length }}"}},
+        ]
+        play = {key: second[key] for key in ("hosts", "serial", "gather_facts")}
+        plays.append({**play, "vars": {"nvidia_driver_upgrade_max_unavailable": limit}, "tasks": record})
     states = {**dict.fromkeys("abcde", "due"), "f": "unchanged"}
     hosts = {
         name: {"nvidia_driver_upgrade_result": {"state": state, "resumed": name == "e"}}
         for name, state in states.items()
     }
-    results = evaluate(
-        hosts,
-        [first, {**second, "tasks": record}],
-        "'eabcd' | map('extract', hostvars, 'batch') | unique | list",
-        nvidia_driver_upgrade_max_unavailable=limit,
-    )
-    assert results == batches, "first the interrupted one, then all others in the order of the inventory"
+    names = [f"'eabcd' | map('extract', hostvars, 'batch{number}') | unique | list" for number in range(len(BATCHES))]
+    results = evaluate(hosts, plays, f"[{', '.join(names)}]")
+    assert results == list(BATCHES.values()), "first the interrupted one, then all others in the order of the inventory"
 
 
-def test_reason_of_a_time_limit_names_the_task(evaluate):
-    hosts = {"alone": {"nvidia_driver_upgrade_result": {**RESULT, "reason": ""}}}
+#: The cause that an earlier failure has recorded, and the reported ones. The task of the last host has a time limit, whose message does not name it.
+CAUSES = {
+    "alone": ("", "second."),
+    "before": ("first.", "first. second."),
+    "within": ("second", "second."),
+    "slow": ("", None),
+}
+
+
+def test_first_cause_is_reported_first_and_that_of_a_time_limit_with_its_task(evaluate):
+    hosts = {
+        name: {"nvidia_driver_upgrade_result": {**RESULT, "reason": reason}} for name, (reason, _all) in CAUSES.items()
+    }
     sleep = {"name": "Start the installer", "ansible.builtin.command": {"argv": ["sleep", "60"]}, "timeout": 1}
     tasks = [
         {
-            "block": [sleep],
-            "rescue": [{"ansible.builtin.include_role": {"name": ROLE, "tasks_from": "failed"}}],
-        }
-    ]
-    reason = evaluate(
-        hosts,
-        [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
-        "hostvars.alone.nvidia_driver_upgrade_result.reason",
-    )
-    assert reason.startswith("'Start the installer': ")
-    # ansible-core 2.18 and 2.19
-    assert "failed to execute in the expected time frame (1)" in reason or "Timed out after 1 second" in reason
-
-
-def test_first_cause_is_reported_first(evaluate):
-    reasons = {"alone": "", "before": "first.", "within": "second"}
-    hosts = {name: {"nvidia_driver_upgrade_result": {**RESULT, "reason": reason}} for name, reason in reasons.items()}
-    tasks = [
-        {
-            "block": [{"ansible.builtin.fail": {"msg": "second."}}],
+            "block": [
+                {**sleep, "when": "inventory_hostname == 'slow'"},
+                {"ansible.builtin.fail": {"msg": "second."}},
+            ],
             "rescue": [{"ansible.builtin.include_role": {"name": ROLE, "tasks_from": "failed"}}],
         }
     ]
@@ -167,4 +153,8 @@ def test_first_cause_is_reported_first(evaluate):
         [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
         "ansible_play_hosts | map('extract', hostvars, 'nvidia_driver_upgrade_result') | map(attribute='reason') | list",
     )
-    assert results == ["second.", "first. second.", "second."]
+    slow = results.pop()
+    assert results == [reasons for _first, reasons in CAUSES.values()][:-1]
+    assert slow.startswith("'Start the installer': ")
+    # ansible-core 2.18 and 2.19
+    assert "failed to execute in the expected time frame (1)" in slow or "Timed out after 1 second" in slow

@@ -7,7 +7,12 @@ from __future__ import annotations
 import json
 import os
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN, find_task
+from ansible_collections.gpu.kubernetes.tests.unit.roles.nvidia_driver_upgrade.upgrade_objects import (
+    PLAN,
+    encode_record,
+    write_record,
+)
 
 ROLLBACK_BLOCKER = (
     "{}: the installed driver could not be restored if the new one failed: %s. "
@@ -74,3 +79,53 @@ def test_upgrade_without_a_possible_rollback_is_refused(refusals, tmp_path):
         environment={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )
     assert results == {name: words.format(name) for name, (*_case, words) in ROLLBACKS.items()}
+
+
+#: The phase of an upgrade, whether another driver is requested, and whether it is refused without a rollback.
+PHASES = {
+    "none": (None, True, True),
+    "nothing-to-do": (None, False, False),
+    "recorded": ("recorded", True, True),
+    "stopping": ("stopping", True, False),
+    "installing": ("installing", True, False),
+    "rolling_back": ("rolling_back", True, False),
+    "verified": ("verified", True, True),
+    "only-uncordon": ("verified", False, False),
+}
+
+
+#: The phase of an interrupted upgrade, and whether the next run needs its target again.
+TARGETS = {"recorded": True, "stopping": True, "installing": True, "rolling_back": False, "verified": False}
+
+
+def test_upgrade_without_a_possible_rollback_or_target_is_refused_in_most_phases(evaluate_role, tmp_path):
+    """An interrupted upgrade has its own rollback. One that has only to uncordon the node needs none; a new one after that needs one."""
+    blocked = {**PLAN, "to": "580.1"}
+    untargeted = {**PLAN, "to": "", "due": True, "rollback_blocker": ""}
+    hosts, expected = {}, {}
+
+    def add(name, plan, phase, words, **variables):
+        hosts[name], expected[name] = {"nvidia_driver_plan": plan, **variables}, words
+        if phase:
+            (tmp_path / name).mkdir()
+            hosts[name]["__nvidia_driver_upgrade_read"] = encode_record(write_record(tmp_path / name, phase=phase))
+
+    for name, (phase, due, refused) in {**PHASES, "not-requested": (None, True, False)}.items():
+        plan = {**blocked, "due": due, "rollback_blocker": f"{name}: its source is missing"}
+        words = ROLLBACK_BLOCKER.format(name) % "its source is missing"
+        add(name, plan, phase, words if refused else "", nvidia_driver_upgrade_rollback=name != "not-requested")
+    for phase, refused in TARGETS.items():
+        name = f"target-{phase}"
+        words = f"{name}: an upgrade from driver 570.1 was interrupted, and needs its target again to resume; set"
+        add(name, untargeted, phase, words if refused else "")
+    words = "target-none: no other driver than 570.1 is requested; set nvidia_driver_version"
+    add("target-none", untargeted, None, words)
+
+    tasks = [
+        find_task("nvidia_driver_upgrade", "plan", words)
+        for words in ("Require a version or a branch", "Refuse an upgrade without a rollback")
+    ]
+    results = evaluate_role("nvidia_driver_upgrade", hosts, "''", {"block": tasks})
+    for name, words in expected.items():
+        assert bool(results[name]) == bool(words), (name, results[name])
+        assert (results[name] or "").startswith(words), results[name]

@@ -13,7 +13,7 @@ import re
 import pytest
 import yaml
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN, ROOT, find_task
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import DEBIAN, ROOT
 from ansible_collections.gpu.kubernetes.tests.unit.roles.nvidia_driver_upgrade.upgrade_objects import (
     ANY_HOST,
     PLAN,
@@ -26,40 +26,6 @@ from ansible_collections.gpu.kubernetes.tests.unit.roles.nvidia_driver_upgrade.u
 
 if os.geteuid() != 0:
     pytest.skip("only root gives files to root", allow_module_level=True)
-
-
-#: The phase of an upgrade, whether another driver is requested, and whether it is refused without a rollback.
-PHASES = {
-    "none": (None, True, True),
-    "nothing-to-do": (None, False, False),
-    "recorded": ("recorded", True, True),
-    "stopping": ("stopping", True, False),
-    "installing": ("installing", True, False),
-    "rolling_back": ("rolling_back", True, False),
-    "verified": ("verified", True, True),
-    "only-uncordon": ("verified", False, False),
-}
-
-
-def test_upgrade_without_a_possible_rollback_is_refused(evaluate_role, tmp_path):
-    """An interrupted upgrade has its own. One that has only to uncordon the node needs none; a new one after that needs one."""
-    task = find_task("nvidia_driver_upgrade", "plan", "Refuse an upgrade without a rollback")
-    hosts = {}
-    for name, (phase, due, _refused) in PHASES.items():
-        plan = {**PLAN, "due": due, "rollback_blocker": f"{name}: its source is missing"}
-        hosts[name] = {"nvidia_driver_plan": plan}
-        if phase:
-            (tmp_path / name).mkdir()
-            hosts[name]["__nvidia_driver_upgrade_read"] = encode_record(write_record(tmp_path / name, phase=phase))
-    hosts["not-requested"] = {**hosts["none"], "nvidia_driver_upgrade_rollback": False}
-    results = evaluate_role("nvidia_driver_upgrade", hosts, "''", task)
-    for name, (*_case, refused) in {**PHASES, "not-requested": (None, True, False)}.items():
-        assert (results[name] or "") == (
-            f"{name}: the installed driver could not be restored if the new one failed: its source is missing. "
-            "Set nvidia_driver_upgrade_rollback to false to upgrade without a rollback."
-            if refused
-            else ""
-        )
 
 
 def test_mig_devices_without_a_service_are_refused(refusals, host_variables, tmp_path, nvml_builder):
@@ -87,44 +53,12 @@ def test_mig_devices_without_a_service_are_refused(refusals, host_variables, tmp
 ROLLBACKS = {
     "stuck": (
         {},
-        "no GPU answers. Node {} stays cordoned, because the rollback to driver 570.1 failed too",
+        "no GPU answers. Node stuck stays cordoned, because the rollback to driver 570.1 failed too",
         "rolling_back",
     ),
     "neither": ({"nvidia_driver_upgrade_rollback": False}, "because nvidia_driver_upgrade_rollback is", "installing"),
     "forward": ({"nvidia_driver_upgrade_rollback": False, "nvidia_driver_method": "none"}, "upgraded", ""),
 }
-
-
-def test_interrupted_rollback_is_resumed(refusals, cluster, host_variables, tmp_path):
-    """The hosts have no driver: the method preinstalled fails, and the method none does not."""
-    hosts, paths = {}, {}
-    for name, (variables, *_result) in ROLLBACKS.items():
-        state = tmp_path / name
-        state.mkdir()
-        cluster.put(make_node(name, {}))
-        paths[name] = write_record(state, phase="rolling_back", reason="no GPU answers.")
-        hosts[name] = {
-            **host_variables,
-            "gpu_node_name": name,
-            "nvidia_driver_upgrade_state_dir": str(state),
-            "nvidia_driver_upgrade_result": {**RESULT, "host": name, "node": name},
-            "__nvidia_driver_upgrade_read": encode_record(paths[name]),
-            **variables,
-        }
-    results = refusals(
-        "nvidia_driver_upgrade",
-        ["upgrade"],
-        hosts,
-        fact="nvidia_driver_upgrade_result.state",
-        extra={"__nvidia_driver_upgrade_running": [], "gpu_preflight_gpus": {"ansible_facts": {}}},
-        facts={"nvml": {"gpus": []}},
-    )
-    for name, (_variables, words, phase) in ROLLBACKS.items():
-        assert words.format(name) in results[name]
-        assert (json.loads(paths[name].read_text())["phase"] if paths[name].exists() else "") == phase, name
-    cordoned = {item["metadata"]["name"] for item in cluster.all("Node") if item["spec"].get("unschedulable")}
-    assert cordoned == {"stuck", "neither"}
-
 
 # A service that runs is a file.
 SYSTEMCTL = """#!/bin/sh
@@ -138,55 +72,74 @@ echo $1 $2 >> calls
 """
 
 
-#: The phase of an interrupted run, the services in its record, and those that the next run starts. The exporter runs.
+#: The phase of a killed run, the services in its record, those that the next run starts in reverse order, and its result. The exporter runs, and
+#: the next run adds it to the record.
 STOPPED = {
-    "stopping": (["unnamed.service", "dcgm.service"], ["unnamed.service", "dcgm.service", "exporter.service"]),
-    "rolling_back": (["dcgm.service"], ["dcgm.service", "exporter.service"]),
+    "stopping": (
+        ["unnamed.service", "dcgm.service"],
+        ["unnamed.service", "dcgm.service", "exporter.service"],
+        "upgraded",
+    ),
+    "rolling_back": (
+        ["dcgm.service"],
+        ["dcgm.service", "exporter.service"],
+        "no GPU answers. Driver 570.1 is restored, and the maintenance of node rolling_back has ended.",
+    ),
 }
 
 
-def test_services_that_a_killed_run_has_stopped_are_started(refusals, cluster, host_variables, tmp_path):
-    """The next run adds its own services to the record, and starts all of them in reverse order."""
+def test_interrupted_rollback_is_resumed_and_stopped_services_are_started(refusals, cluster, host_variables, tmp_path):
+    """The hosts have no driver: the method preinstalled fails, and the method none does not."""
     hosts, paths = {}, {}
-    for phase, (recorded, _started) in STOPPED.items():
-        state = tmp_path / phase
+
+    def add(name, phase, services, running, **variables):
+        state = tmp_path / name
         state.mkdir()
-        (state / "exporter.service").touch()
+        for service in running:
+            (state / service).touch()
         (state / "systemctl").write_text(SYSTEMCTL.format(folder=state))
         (state / "systemctl").chmod(0o755)
-        cluster.put(make_node(phase, {}))
-        paths[phase] = write_record(state, phase=phase, reason="no GPU answers.", services=recorded)
-        hosts[phase] = {
+        cluster.put(make_node(name, {}))
+        paths[name] = write_record(state, phase=phase, reason="no GPU answers.", services=services)
+        hosts[name] = {
             **host_variables,
-            "gpu_node_name": phase,
-            "nvidia_driver_method": "none",
+            "gpu_node_name": name,
             "nvidia_driver_upgrade_state_dir": str(state),
-            "nvidia_driver_upgrade_result": {**RESULT, "host": phase, "node": phase},
+            "nvidia_driver_upgrade_result": {**RESULT, "host": name, "node": name},
             # Not an extra variable: each record is read again.
-            "__nvidia_driver_upgrade_read": encode_record(paths[phase]),
+            "__nvidia_driver_upgrade_read": encode_record(paths[name]),
+            "running": running,
+            "nvidia_driver_upgrade_max_unavailable": 5,
+            **variables,
         }
+
+    for name, (variables, *_result) in ROLLBACKS.items():
+        add(name, "rolling_back", [], [], **variables)
+    for phase, (recorded, *_result) in STOPPED.items():
+        services = {"nvidia_driver_upgrade_services": ["exporter", "dcgm"], "nvidia_driver_method": "none"}
+        add(phase, phase, recorded, ["exporter.service"], **services)
     results = refusals(
         "nvidia_driver_upgrade",
         ["upgrade"],
         hosts,
         fact="nvidia_driver_upgrade_result.state",
         extra={
-            "nvidia_driver_upgrade_services": ["exporter", "dcgm"],
-            "__nvidia_driver_upgrade_running": ["exporter.service"],
+            "__nvidia_driver_upgrade_running": "{{ running }}",
             "__nvidia_driver_upgrade_users": {"users": [], "reboot_reasons": []},
             "gpu_preflight_gpus": {"ansible_facts": {}},
         },
         facts={"nvml": {"gpus": []}},
         environment={"PATH": f"{tmp_path}/{{{{ inventory_hostname }}}}:{os.environ['PATH']}"},
     )
-    assert results == {
-        "stopping": "upgraded",
-        "rolling_back": "no GPU answers. Driver 570.1 is restored, and the maintenance of node rolling_back has ended.",
-    }
-    for phase, (_recorded, started) in STOPPED.items():
-        calls = (tmp_path / phase / "calls").read_text().splitlines()
-        assert calls == ["stop exporter.service", *(f"start {name}" for name in started)], phase
-        assert not paths[phase].exists()
+    for name, (_variables, words, phase) in ROLLBACKS.items():
+        assert words in results[name]
+        assert (json.loads(paths[name].read_text())["phase"] if paths[name].exists() else "") == phase, name
+    cordoned = {item["metadata"]["name"] for item in cluster.all("Node") if item["spec"].get("unschedulable")}
+    assert cordoned == {"stuck", "neither"}
+    for name, (_recorded, started, result) in STOPPED.items():
+        calls = (tmp_path / name / "calls").read_text().splitlines()
+        assert calls == ["stop exporter.service", *(f"start {service}" for service in started)], name
+        assert (results[name], paths[name].exists()) == (result, False)
 
 
 def test_check_mode_predicts_the_rollback(run, cluster, host_variables, tmp_path):
@@ -231,12 +184,6 @@ def test_check_mode_predicts_the_rollback(run, cluster, host_variables, tmp_path
     assert "w2: not reached (570.1 -> 580.1)" in output
     assert "would be replaced with" not in output
     assert json.loads(path.read_text())["phase"] == "rolling_back"
-    code, output = run({"all": {"hosts": hosts}}, playbook, "--check", nvidia_driver_upgrade_rollback=False)
-    output = " ".join(output.split())
-    assert code == 0, output
-    for name in ("w1", "w2"):
-        assert f"{name}: driver 570.1 would be replaced with 580.1." in output
-        assert f"{name}: would be upgraded (570.1 -> 580.1)" in output
 
 
 def test_report_lists_hosts_that_the_run_has_left_out(run, tmp_path):
@@ -295,43 +242,44 @@ def test_former_installer_is_fetched_before_the_node_changes(refusals, host_vari
 
 
 def test_undo_of_an_interrupted_upgrade_uncordons_the_node(run, cluster, host_variables, tmp_path):
-    cluster.put(make_node("w1", {"nvidia.com/gpu": "2"}, labels={"unmanaged": "1"}))
-    node = copy.deepcopy(cluster.all("Node")[0])
-
-    def play(*parts, check=False):
-        vars_ = {
+    """A node that has left the cluster has nothing to undo."""
+    pause = {"gpu-kubernetes/paused": "nvidia-driver-upgrade", "unmanaged": "paused"}
+    former = {"unmanaged": "1"}
+    owned = {"nvidia_driver_upgrade": {key: {"set": value, "was": former.get(key)} for key, value in pause.items()}}
+    maintenance = {"was_schedulable": True, "reason": "NVIDIA driver upgrade", "since": "2026-01-01T00:00:00Z"}
+    annotations = {
+        "gpu-kubernetes/maintenance": json.dumps(maintenance),
+        "gpu-kubernetes/managed-labels": json.dumps(owned),
+    }
+    paused = cluster.put(
+        make_node("w1", {"nvidia.com/gpu": "2"}, unschedulable=True, labels=pause, annotations=annotations)
+    )
+    before = copy.deepcopy(paused)
+    hosts, paths = {}, {}
+    for name in ("w1", "gone"):
+        (tmp_path / name).mkdir()
+        paths[name] = write_record(tmp_path / name, phase="installing")
+        hosts[name] = {
             **host_variables,
+            "ansible_connection": "local",
+            "ansible_become": False,
+            "gpu_node_name": name,
+            "nvidia_driver_upgrade_state_dir": str(tmp_path / name),
             "nvidia_driver_upgrade_labels": {"unmanaged": "paused"},
-            "gpu_node_maintenance_scope": "none",
         }
-        tasks = [
-            {"ansible.builtin.include_role": {"name": ROLE, "tasks_from": part}} if isinstance(part, str) else part
-            for part in parts
-        ]
-        playbook = tmp_path / "undo.yml"
-        playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "vars": vars_, "tasks": tasks}]))
-        inventory = "w1 ansible_connection=local ansible_become=false\n"
-        code, output = run(inventory, playbook, *(["--check"] if check else []))
+    tasks = [{"ansible.builtin.include_role": {"name": ROLE, "tasks_from": "absent"}}]
+    playbook = tmp_path / "undo.yml"
+    playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
+
+    def undo(*options):
+        code, output = run({"all": {"hosts": hosts}}, playbook, *options)
         assert code == 0, output
-        return int(output.rpartition("changed=")[2].split()[0])
+        changes = dict(re.findall(r"^(\w+) .*changed=(\d+)", output, re.MULTILINE))
+        (node,) = cluster.all("Node")
+        return changes, node, [path.exists() for path in paths.values()]
 
-    def state():
-        (item,) = cluster.all("Node")
-        return item["spec"], item["metadata"].get("labels"), item["metadata"].get("annotations") or {}
-
-    before = state()
-    labels = {"unmanaged": "paused", "gpu-kubernetes/paused": "nvidia-driver-upgrade"}
-    pause = {"kubeconfig": host_variables["gpu_kubeconfig"], "owner": "nvidia_driver_upgrade", "nodes": {"w1": labels}}
-    play("begin", {"gpu.kubernetes.node_labels": pause})
-    path, paused = write_record(tmp_path, phase="installing"), copy.deepcopy(state())
-    assert paused[0]["unschedulable"]
-    assert paused[1] == labels
-    assert play("absent", check=True) == 3
-    assert (state(), path.exists()) == (paused, True)
-    assert play("absent") == 3
-    assert (state(), path.exists()) == (before, False)
-    assert node["metadata"]["labels"] == {"unmanaged": "1"}
-    # A node that has left the cluster has nothing to undo.
-    cluster.objects.clear()
-    path = write_record(tmp_path, phase="installing")
-    assert (play("absent"), path.exists()) == (1, False)
+    assert undo("--check") == ({"w1": "3", "gone": "1"}, before, [True, True])
+    changes, node, exist = undo()
+    assert (changes, exist) == ({"w1": "3", "gone": "1"}, [False, False])
+    assert not node["spec"].get("unschedulable")
+    assert (node["metadata"]["labels"], node["metadata"].get("annotations") or {}) == (former, {})

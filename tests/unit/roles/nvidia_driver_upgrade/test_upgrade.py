@@ -9,9 +9,8 @@ import json
 import os
 
 import pytest
-import yaml
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, find_task
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 from ansible_collections.gpu.kubernetes.tests.unit.roles.nvidia_driver_upgrade.upgrade_objects import (
     PLAN,
     RESULT,
@@ -35,87 +34,62 @@ BUDGET = {
 }
 
 
-#: The phase of an interrupted upgrade, and whether the next run needs its target again.
-PHASES = {"recorded": True, "stopping": True, "installing": True, "rolling_back": False, "verified": False}
-
-
-def test_resumed_run_needs_its_target_before_the_rollback(evaluate_role, tmp_path):
-    task = find_task("nvidia_driver_upgrade", "plan", "Require a version or a branch")
-    hosts = {}
-    for phase in PHASES:
-        (tmp_path / phase).mkdir()
-        read = encode_record(write_record(tmp_path / phase, phase=phase))
-        hosts[phase] = {"nvidia_driver_plan": {**PLAN, "to": ""}, "__nvidia_driver_upgrade_read": read}
-    hosts["not-started"] = {"nvidia_driver_plan": {**PLAN, "to": ""}}
-    results = evaluate_role("nvidia_driver_upgrade", hosts, "''", task)
-    assert results["not-started"].startswith(
-        "not-started: no other driver than 570.1 is requested; set nvidia_driver_version"
-    )
-    for phase, refused in PHASES.items():
-        words = f"{phase}: an upgrade from driver 570.1 was interrupted, and needs its target again to resume; set"
-        assert (results[phase] or "").startswith(words) is refused, results
-        assert bool(results[phase]) is refused, results
-
-
-def test_pod_protected_by_its_budget_is_named_and_the_node_uncordoned(refusals, cluster, host_variables, tmp_path):
-    """Of an upgrade that had only to end the maintenance: another driver is requested now, and the run begins again."""
-    before = copy.deepcopy(cluster.put(make_node("w1", {"nvidia.com/gpu": "2"})))
-    cluster.put(make_pod("web", gpus=1, owner="web", owner_kind="ReplicaSet"))
-    cluster.refuse = lambda _pod: BUDGET
-    path = write_record(tmp_path, phase="verified", **{"from": "560.1"})
-    params = {"nvidia_driver_plan": {**PLAN, "due": True}, "__nvidia_driver_upgrade_read": encode_record(path)}
-    results = refusals(
-        "nvidia_driver_upgrade",
-        ["upgrade"],
-        {"w1": {**host_variables, **params, "gpu_node_maintenance_evict_timeout": 1}},
-    )
-    assert (
-        "default/web is protected by a PodDisruptionBudget (The disruption budget web needs 1 healthy pods)"
-        in results["w1"]
-    )
-    assert results["w1"].endswith("Driver 570.1 was not changed, and the maintenance of node w1 has ended.")
-    (after,) = cluster.all("Node")
-    assert (after["spec"], after["metadata"].get("annotations") or {}) == (before["spec"], {})
-    assert len(cluster.all("Pod")) == 1
-    assert not path.exists()
-
-
-def test_node_with_an_unfinished_driver_stays_cordoned_if_its_drain_is_blocked(
+def test_upgrade_that_cannot_begin_ends_the_maintenance_unless_the_driver_is_unfinished(
     refusals, cluster, host_variables, tmp_path
 ):
-    cluster.put(make_node("w1", {"nvidia.com/gpu": "2"}))
-    cluster.put(make_pod("web", gpus=1, owner="web", owner_kind="ReplicaSet"))
+    """Of a run that had only to end the maintenance and begins another upgrade; one whose driver is unfinished; one with a wrong checksum."""
+    before = copy.deepcopy(cluster.put(make_node("protected", {"nvidia.com/gpu": "2"})))
+    cluster.put(make_node("unfinished", {"nvidia.com/gpu": "2"}))
+    for name in ("protected", "unfinished"):
+        cluster.put(make_pod(f"on-{name}", on=name, gpus=1, owner="web", owner_kind="ReplicaSet"))
     cluster.refuse = lambda _pod: BUDGET
-    path = write_record(tmp_path, phase="installing")
-    params = {"__nvidia_driver_upgrade_read": encode_record(path), "gpu_node_maintenance_evict_timeout": 1}
-    results = refusals("nvidia_driver_upgrade", ["upgrade"], {"w1": {**host_variables, **params}})
-    assert results["w1"].endswith("node w1 stays cordoned, and the next run resumes."), results
-    (node,) = cluster.all("Node")
-    assert node["spec"].get("unschedulable")
-    assert path.exists()
-
-
-@pytest.mark.thorough
-def test_upgrade_with_wrong_installer_checksum_uncordons_the_node(refusals, cluster, host_variables, tmp_path):
-    """An interrupted run had cordoned the node."""
+    # An interrupted run had cordoned the third node.
     maintenance = {"was_schedulable": True, "reason": "NVIDIA driver upgrade", "since": "2026-01-01T00:00:00Z"}
     annotations = {"gpu-kubernetes/maintenance": json.dumps(maintenance)}
-    cluster.put(make_node("w1", {"nvidia.com/gpu": "2"}, unschedulable=True, annotations=annotations))
-    path = write_record(tmp_path)
+    cluster.put(make_node("checksum", {"nvidia.com/gpu": "2"}, unschedulable=True, annotations=annotations))
     (tmp_path / "installer.run").write_text("an installer")
-    params = {
-        "nvidia_driver_method": "runfile",
-        "nvidia_driver_runfile": {"url": (tmp_path / "installer.run").as_uri(), "checksum": "sha256:" + "0" * 64},
-        "nvidia_driver_state_dir": str(tmp_path),
-        "__nvidia_driver_upgrade_read": encode_record(path),
+    runfile = {"url": (tmp_path / "installer.run").as_uri(), "checksum": "sha256:" + "0" * 64}
+    cases = {
+        "protected": (
+            {"phase": "verified", "from": "560.1"},
+            {"nvidia_driver_plan": {**PLAN, "due": True}, "gpu_node_maintenance_evict_timeout": 1},
+        ),
+        "unfinished": ({"phase": "installing"}, {"gpu_node_maintenance_evict_timeout": 1}),
+        "checksum": ({}, {"nvidia_driver_method": "runfile", "nvidia_driver_runfile": runfile}),
     }
-    results = refusals("nvidia_driver_upgrade", ["upgrade"], {"w1": {**host_variables, **params}})
-    assert "The checksum for" in results["w1"]
-    assert results["w1"].endswith("Driver 570.1 was not changed, and the maintenance of node w1 has ended.")
-    (node,) = cluster.all("Node")
-    assert not node["spec"].get("unschedulable")
-    assert not node["metadata"].get("annotations")
-    assert not path.exists()
+    hosts, paths = [], {}
+    for name, (record, variables) in cases.items():
+        (tmp_path / name).mkdir()
+        paths[name] = write_record(tmp_path / name, **record)
+        where = {
+            "gpu_node_name": name,
+            "nvidia_driver_state_dir": str(tmp_path / name),
+            "nvidia_driver_upgrade_state_dir": str(tmp_path / name),
+            "nvidia_driver_upgrade_result": {**RESULT, "host": name, "node": name},
+            "nvidia_driver_upgrade_max_unavailable": 3,
+            "__nvidia_driver_upgrade_read": encode_record(paths[name]),
+        }
+        hosts.append({name: {**host_variables, **where, **variables}})
+    # One play for each host: each is a batch of its own.
+    results = refusals("nvidia_driver_upgrade", ["upgrade"], *hosts)
+    nodes = {item["metadata"]["name"]: item for item in cluster.all("Node")}
+
+    assert (
+        "default/on-protected is protected by a PodDisruptionBudget (The disruption budget web needs 1 healthy pods)"
+        in results["protected"]
+    )
+    assert "The checksum for" in results["checksum"]
+    for name in ("protected", "checksum"):
+        words = f"Driver 570.1 was not changed, and the maintenance of node {name} has ended."
+        assert results[name].endswith(words), results[name]
+        assert not nodes[name]["spec"].get("unschedulable")
+        assert not nodes[name]["metadata"].get("annotations")
+        assert not paths[name].exists()
+    assert nodes["protected"]["spec"] == before["spec"]
+    assert results["unfinished"].endswith("node unfinished stays cordoned, and the next run resumes."), results
+    assert nodes["unfinished"]["spec"].get("unschedulable")
+    assert paths["unfinished"].exists()
+    assert len(cluster.all("Pod")) == 2
 
 
 def test_processes_that_use_the_driver_are_named_by_pod(refusals, cluster, host_variables, tmp_path):
@@ -224,38 +198,34 @@ VERIFICATIONS = {
 }
 
 
-def test_services_are_named_with_or_without_their_suffix(evaluate):
-    services = {f"{name}.service": {"name": f"{name}.service", "state": state} for name, state in RUNNING.items()}
-    variables = yaml.safe_load((ROOT / "roles" / "nvidia_driver_upgrade" / "vars" / "main.yml").read_text())
-    units = variables["__nvidia_driver_upgrade_units"]
-    named = ["dcgm", "exporter.service", "stopped", "missing"]
-    found = evaluate(
-        {"w1": {"nvidia_driver_upgrade_services": named, "__nvidia_driver_upgrade_units": units}},
-        [],
-        variables["__nvidia_driver_upgrade_running"].strip().removeprefix("{{").removesuffix("}}").strip(),
-        facts={"services": services},
-    )
-    assert found == ["dcgm.service", "exporter.service"]
-
-
 def test_upgrade_without_a_verification_is_reported(evaluate):
+    """And the running ones of the services, which are named with or without their suffix."""
     role = ROOT / "roles" / "nvidia_driver_upgrade"
     defaults = {"nvidia_driver_upgrade_resource_name": "nvidia.com/gpu", "nvidia_driver_upgrade_smoke_test": True}
+    defaults["nvidia_driver_upgrade_services"] = ["dcgm", "exporter.service", "stopped", "missing"]
     hosts = {
         name: {**defaults, "record": {"allocatable": allocatable}, **params}
         for name, (allocatable, params, *_expected) in VERIFICATIONS.items()
     }
     verification = "[__nvidia_driver_upgrade_testable | first | default(''), __nvidia_driver_upgrade_unverified]"
     result = {**RESULT, "host": "{{ inventory_hostname }}", "state": "upgraded", "evicted": [], "waited_for": []}
+    running = "{{ __nvidia_driver_upgrade_running }}"
     result["unverified"] = "{{ __nvidia_driver_upgrade_unverified }}"
-    tasks = [{"ansible.builtin.set_fact": {"verification": "{{ " + verification + " }}", "one": result}}]
+    tasks = [
+        {"ansible.builtin.set_fact": {"verification": "{{ " + verification + " }}", "one": result, "running": running}}
+    ]
     play = {"hosts": "all", "gather_facts": False, "vars_files": [f"{role}/vars/main.yml"], "tasks": tasks}
     report = (
-        "{'verification': dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'verification'))), 'report': "
+        "{'verification': dict(ansible_play_hosts | zip(ansible_play_hosts | map('extract', hostvars, 'verification'))), 'running': hostvars.whole.running, "
+        "'report': "
         f"lookup('ansible.builtin.template', '{role}/templates/report.j2', template_vars="
         "{'__nvidia_driver_upgrade_results': ansible_play_hosts | map('extract', hostvars, 'one') | list}).splitlines()}"
     )
-    rendered = evaluate(hosts, [play], report, __nvidia_driver_upgrade_record="{{ record }}")
+    services = {f"{name}.service": {"name": f"{name}.service", "state": state} for name, state in RUNNING.items()}
+    rendered = evaluate(
+        hosts, [play], report, facts={"services": services}, __nvidia_driver_upgrade_record="{{ record }}"
+    )
+    assert rendered["running"] == ["dcgm.service", "exporter.service"]
     assert rendered["verification"] == {
         name: list(expected) for name, (_allocatable, _params, *expected) in VERIFICATIONS.items()
     }
