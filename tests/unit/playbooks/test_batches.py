@@ -60,12 +60,6 @@ def test_batch_with_a_failed_host_finishes_and_the_next_does_not_start(play, nam
     assert "later play" not in output
 
 
-def test_run_without_a_failure_runs_all_batches_and_plays(play):
-    code, output = play("prepare_gpu_nodes", "none")
-    assert code == 0, output
-    assert [output.count(f"[{host}]: {text}") for host in HOSTS for text in ("restarted", "later play")] == [1] * 10
-
-
 def test_batch_with_an_unreachable_host_within_the_limit_is_followed_by_the_next(play):
     code, output = play("prepare_gpu_nodes", unreachable_host="b", gpu_nodes_max_unreachable="20%")
     assert code == 4, output

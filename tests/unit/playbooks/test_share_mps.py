@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""share_gpus with MPS on a cluster in memory and a host with fakes of the daemon and of NVML: in, again, another number of pods, and out."""
+"""share_gpus with MPS on a cluster in memory and a host with fakes of the daemon and of NVML: in, another number of pods, and out."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def machine(tmp_path, nvml_builder, monkeypatch):
 def share(run, machine, tmp_path):
     """Run share_gpus for w1 without tests: exit code, number of changed tasks, and output in one line."""
 
-    def run_playbook(strategy, *options, **variables):
+    def run_playbook(strategy, **variables):
         environment = {
             "PATH": f"{machine.host.programs}:{os.environ['PATH']}",
             "LD_LIBRARY_PATH": str(tmp_path / "lib"),
@@ -107,7 +107,7 @@ def share(run, machine, tmp_path):
             "gpu_sharing_strategy": strategy,
             **variables,
         }
-        code, output = run(HOSTS, wrapper, *tags, *options, environment=environment, **given)
+        code, output = run(HOSTS, wrapper, *tags, environment=environment, **given)
         return code, sum(map(int, re.findall(r"changed=(\d+)", output))), " ".join(output.split())
 
     return run_playbook
@@ -119,9 +119,9 @@ def test_mps_comes_with_its_daemon_and_leaves_nothing_behind(machine, share):
     assert code == 0, output
     labels = dict(machine.cluster.objects["Node", "", "w1"]["metadata"]["labels"])
     del machine.observed[:]
-    for replicas, options in ((4, []), (4, ["--check"]), (16, [])):
-        code, changes, output = share("mps", *options, gpu_sharing_replicas=replicas)
-        assert (code, changes > 0) == (0, not options), output
+    for replicas in (4, 16):
+        code, changes, output = share("mps", gpu_sharing_replicas=replicas)
+        assert (code, changes > 0) == (0, True), output
         assert machine.read_capacity("w1") == {GPU: str(replicas)}
         assert compute_mode.list_exclusive(machine.library) == [0]
     code, changes, output = share("exclusive")
