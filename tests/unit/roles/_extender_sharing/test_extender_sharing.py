@@ -44,7 +44,8 @@ PLAN = {
 LEAVING = {"gpushare": [["a", "b"], False, ["w9"]], "nano_gpu": [["b"], True, []]}
 TOLERATION = {"key": "node-role.kubernetes.io/edge", "operator": "Exists"}
 PODS = "[(_extender_sharing_plugin_objects | last).spec.template.spec, _extender_sharing_extender_workload.spec.template.spec]"
-ADDRESS = find_task(ROLE, "preflight", "Require an address that kube-scheduler can call")
+#: For each host, as if it were the first one of a run.
+ADDRESS = {**find_task(ROLE, "preflight", "Require an address that kube-scheduler can call"), "run_once": False}
 TOOLKIT = find_task(ROLE, "preflight", "Require that the container toolkit accepts")
 
 
