@@ -46,7 +46,7 @@ def extender_of(objects):
 def test_objects_and_settings_follow_the_variables(render):
     service = {"found": [[{"spec": {"clusterIP": "fd00::9"}}]]}
     image = {"registry": "registry.example.com:5000", "repository": "own", "tag": f"sha256:{'0a' * 32}"}
-    own = {f"nano_gpu_extender_image_{name}": value for name, value in image.items()}
+    own_image = {f"nano_gpu_extender_image_{name}": value for name, value in image.items()}
     [plain, (allowing, _settings), elastic, own, (_objects, without_service)] = render(
         plain={},
         allowing={"nano_gpu_replace_host_binaries": True},
@@ -56,7 +56,7 @@ def test_objects_and_settings_follow_the_variables(render):
             "nano_gpu_weight": 5,
             "__extender_sharing_service": service,
         },
-        own={**own, "nano_gpu_extender_url": "https://lb.example.com/scheduler"},
+        own={**own_image, "nano_gpu_extender_url": "https://lb.example.com/scheduler"},
         early={"__extender_sharing_service": {"found": [[]]}},
     )
     check_defaults(*plain, allowing)
