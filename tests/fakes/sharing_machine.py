@@ -16,18 +16,17 @@ from .loopback_api import write_kubeconfig
 from .small_cluster import Object, SmallCluster
 
 NODES = ("w1", "w2")
-GPU, MEMORY, COUNT, PERCENT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-count", "nano-gpu/gpu-percent"
+GPU, MEMORY, COUNT = "nvidia.com/gpu", "aliyun.com/gpu-mem", "aliyun.com/gpu-count"
 #: What the device plugin of a DaemonSet registers on a node.
 PLUGINS = {
     "nvidia-device-plugin-daemonset": {GPU: "2"},
     "gpushare-device-plugin-ds": {MEMORY: "32", COUNT: "2"},
-    "nano-gpu-agent": {PERCENT: "200"},
 }
 NVML = {"source": "nvml", "error": None, "gpus": [{"name": "GPU", "lost": False, "memory_total_bytes": 2**34}] * 2}
 
 
 class SharingMachine:
-    """``cluster`` has the nodes w1 and w2; ``bin`` has the programs that nano-gpu's agent replaces on w1."""
+    """``cluster`` has the nodes w1 and w2; ``bin`` has the programs that nano-gpu's agent would replace on w1."""
 
     def __init__(self, folder: Path) -> None:
         self.bin = folder / "bin"
@@ -52,7 +51,7 @@ class SharingMachine:
         }
 
     def react(self, cluster: SmallCluster) -> None:
-        """Act as the controllers, the kubelets, and the installer of nano-gpu's agent."""
+        """Act as the controllers and the kubelets."""
         for item in cluster.all("Node"):
             self._run_plugins(cluster, item)
         for item in cluster.all("Deployment"):
@@ -84,8 +83,6 @@ class SharingMachine:
         namespace = daemon_set["metadata"]["namespace"]
         template["metadata"].update(name=name, namespace=namespace, creationTimestamp=now, ownerReferences=[owner])
         template["spec"]["nodeName"] = on
-        if on == NODES[0] and "initContainers" in template["spec"]:
-            self.install()
         statuses = [{"name": "main", "ready": True, "state": {"running": {}}}]
         return {
             "kind": "Pod",
@@ -93,12 +90,6 @@ class SharingMachine:
             **template,
             "status": {"phase": "Running", "containerStatuses": statuses},
         }
-
-    def install(self) -> None:
-        """Replace the programs, as the agent's installer does whenever it starts."""
-        os.replace(self.bin / "toolkit", self.bin / "toolkit-bak")
-        for name in ("hook", "toolkit"):
-            (self.bin / name).write_text("the agent's")
 
     def read_programs(self) -> dict[str, object]:
         """The programs by name: the target of a link, or mode and content."""

@@ -125,8 +125,8 @@ class Alertmanager(_Server):
 class Webhook(http.server.ThreadingHTTPServer):
     """What Alertmanager sends its alerts to, on a free port of this machine."""
 
-    def __init__(self, handler: type[WebhookHandler] | None = None) -> None:
-        super().__init__(("127.0.0.1", 0), handler or WebhookHandler)
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _WebhookHandler)
         self.address = f"127.0.0.1:{self.server_port}"
         self.statuses: dict[tuple[tuple[str, str], ...], str] = {}
 
@@ -146,7 +146,7 @@ class Webhook(http.server.ThreadingHTTPServer):
         self.server_close()
 
 
-class WebhookHandler(http.server.BaseHTTPRequestHandler):
+class _WebhookHandler(http.server.BaseHTTPRequestHandler):
     """Keeps the last status of each alert."""
 
     server: Webhook

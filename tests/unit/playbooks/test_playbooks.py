@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 
@@ -53,7 +52,6 @@ def test_no_control_plane_is_changed_while_another_would_be_refused(run, tmp_pat
 @pytest.mark.parametrize(
     ("playbook", "inventory", "group"),
     [
-        ("label_gpu_nodes.yml", "[gpus]\nnode\n", "gpu_nodes"),
         ("patch_kube_scheduler.yml", "[gpus]\nnode\n", "kube_control_plane"),
         ("site.yml", "[gpu_nodes]\n[others]\nnode\n", "gpu_nodes"),
     ],
@@ -64,42 +62,50 @@ def test_group_without_hosts_is_an_error(run, playbook, inventory, group):
     assert f"The inventory has no host in {group}; " in output
 
 
-def test_missing_kubeconfig_is_reported(run):
-    inventory = "[gpu_nodes]\nnode ansible_connection=local\n"
-    code, output = run(inventory, ROOT / "playbooks" / "label_gpu_nodes.yml", gpu_kubeconfig="/nonexistent")
-    assert code != 0
-    assert "node: the kubeconfig /nonexistent does not exist" in " ".join(output.split())
+@pytest.fixture
+def broken_helm(tmp_path):
+    """An environment whose helm fails."""
+    helm = tmp_path / "bin" / "helm"
+    helm.parent.mkdir()
+    helm.write_text("#!/bin/sh\nexit 1\n")
+    helm.chmod(0o755)
+    return {"PATH": f"{helm.parent}:{os.environ['PATH']}"}
 
 
 @pytest.mark.parametrize(
     ("name", "play"), [("site", "Label the GPU nodes"), ("remove_gpu_nodes", "Remove the pods of interrupted")]
 )
-def test_sharing_is_not_planned_in_a_run_without_its_tags(run, name, play):
+def test_sharing_is_not_planned_in_a_run_without_its_tags(run, broken_helm, name, play):
+    """Helm is not required either."""
     playbook = ROOT / "playbooks" / f"{name}.yml"
-    code, output = run(f"[gpu_nodes]\nnode {LOCAL}\n", playbook, "--tags", "labels", gpu_kubeconfig="/nonexistent")
+    code, output = run(
+        f"[gpu_nodes]\nnode {LOCAL}\n",
+        playbook,
+        "--tags",
+        "labels",
+        environment=broken_helm,
+        gpu_kubeconfig="/nonexistent",
+        k8s_device_plugin_method="helm",
+    )
     assert code != 0
+    assert "no helm command that works" not in " ".join(output.split())
     assert f"PLAY [{play}" in output.partition("the kubeconfig /nonexistent does not exist")[0]
 
 
-@pytest.mark.parametrize(("tag", "required"), [("labels,smoke_test", False), ("device_plugin", True)])
-def test_helm_is_required_only_by_the_device_plugin(run, tmp_path, tag, required):
-    helm = tmp_path / "bin" / "helm"
-    helm.parent.mkdir()
-    helm.write_text("#!/bin/sh\nexit 1\n")
-    helm.chmod(0o755)
+def test_helm_is_required_by_the_device_plugin(run, broken_helm, tmp_path):
     kubeconfig = tmp_path / "kubeconfig"
     kubeconfig.write_text("{}")
     code, output = run(
         f"[gpu_nodes]\nnode {LOCAL}\n",
         ROOT / "playbooks" / "remove_gpu_nodes.yml",
         "--tags",
-        tag,
-        environment={"PATH": f"{helm.parent}:{os.environ['PATH']}"},
+        "device_plugin",
+        environment=broken_helm,
         gpu_kubeconfig=str(kubeconfig),
         k8s_device_plugin_method="helm",
     )
     assert code != 0
-    assert ("no helm command that works" in " ".join(output.split())) is required, output
+    assert "no helm command that works" in " ".join(output.split()), output
 
 
 ALL = ["preflight", "device_plugin", "sharing", "scheduler"]
@@ -250,7 +256,6 @@ def test_working_driver_of_others_is_not_managed(evaluate):
     ("playbook", "tags", "message"),
     [
         ("deploy_gpu_monitoring", "exporter,prometheus", "set gpu_prometheus_host to the host of Prometheus"),
-        ("deploy_gpu_monitoring", "dashboards", ""),
         ("remove_gpu_monitoring", "dashboards,prometheus", ""),
     ],
 )
@@ -265,23 +270,31 @@ def test_monitoring_needs_what_the_inventory_declares_before_any_change(run, pla
 GOOD, BAD = ({"examined": True, "checks": [{"verdict": verdict}]} for verdict in ("warn", "fail"))
 
 
-@pytest.mark.parametrize(
-    ("hosts", "is_cordoned"),
-    [
-        ([{"node": "n1", **GOOD}, {"node": "n2", **BAD}, {"node": "n3", **GOOD, "examined": False}], False),
-        ([{"node": "n1", **BAD}, {"node": "n2", **GOOD}], True),
-        ([{"node": "n1", "examined": False, "checks": []}], True),
-        ([{"node": "n2", **GOOD}], True),
-        (None, True),
-    ],
-)
-def test_node_is_cordoned_by_its_own_row_of_the_report(run, tmp_path, hosts, is_cordoned):
+#: The rows of the report that the host of node n1 has, and whether that node is cordoned.
+REPORTS = {
+    "good": ([{"node": "n1", **GOOD}, {"node": "n2", **BAD}, {"node": "n3", **GOOD, "examined": False}], False),
+    "bad": ([{"node": "n1", **BAD}, {"node": "n2", **GOOD}], True),
+    "not-examined": ([{"node": "n1", "examined": False, "checks": []}], True),
+    "without-its-row": ([{"node": "n2", **GOOD}], True),
+    "no-report": (None, True),
+}
+
+
+def test_node_is_cordoned_by_its_own_row_of_the_report(evaluate):
+    """The condition of the task, for the report of each host instead of that of the only one."""
     [task] = read_plays("cordon_gpu_node.yml")[-1]["tasks"]
-    shown = {"ansible.builtin.debug": {"msg": "CORDONED"}, "vars": task["vars"], "when": task["when"]}
-    playbook = tmp_path / "play.yml"
-    playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [shown]}]))
-    report = {} if hosts is None else {"gpu_doctor_report": {"hosts": hosts}}
-    inventory = {"gpu_nodes_of_alert": {"hosts": {"gpu1": {**HERE, **report}}}}
-    code, output = run(inventory, playbook, gpu_alert_node="n1")
-    assert code == 0, output
-    assert ("CORDONED" in output) == is_cordoned
+    report, only = task["vars"]["__report"], "hostvars[groups['gpu_nodes_of_alert'][0]]"
+    assert report.count(only) == 1
+    names = {**task["vars"], "__report": report.replace(only, "hostvars[inventory_hostname]")}
+    record = {"ansible.builtin.set_fact": {"is_cordoned": True}, "when": task["when"], "vars": names}
+    hosts = {
+        host: {} if rows is None else {"gpu_doctor_report": {"hosts": rows}}
+        for host, (rows, _cordoned) in REPORTS.items()
+    }
+    found = evaluate(
+        hosts,
+        [{"hosts": "all", "gather_facts": False, "tasks": [record]}],
+        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='is_cordoned', default=false)))",
+        gpu_alert_node="n1",
+    )
+    assert found == {host: is_cordoned for host, (_rows, is_cordoned) in REPORTS.items()}

@@ -23,74 +23,82 @@ TOOLKITS = {
 }
 
 
+#: Addresses of the extender, and whether they are accepted.
+URLS = {
+    "none": ("", True),
+    "https": ("https://lb.example.com/scheduler", True),
+    "http": ("http://10.96.0.20:39999", True),
+    "no-scheme": ("10.96.0.9:39999/scheduler", False),
+    "no-host": ("http://", False),
+    "space": ("http://a b", False),
+}
+PLAN = {
+    "nodes": [
+        {"node": "a", "node_absent": ["gpushare"], "drain": "gpu"},
+        {"node": "b", "node_absent": ["gpushare", "nano_gpu"], "drain": "none"},
+        {"node": "c", "node_absent": [], "drain": "none"},
+    ],
+    "cluster": {"leaves": ["nano_gpu"], "kept": {"gpushare": ["w9"]}},
+}
+#: The nodes that leave a strategy by this plan, whether they are the last ones, and those that keep it.
+LEAVING = {"gpushare": [["a", "b"], False, ["w9"]], "nano_gpu": [["b"], True, []]}
+TOLERATION = {"key": "node-role.kubernetes.io/edge", "operator": "Exists"}
+PODS = "[(_extender_sharing_plugin_objects | last).spec.template.spec, _extender_sharing_extender_workload.spec.template.spec]"
+#: For each host, as if it were the first one of a run.
+ADDRESS = {**find_task(ROLE, "preflight", "Require an address that kube-scheduler can call"), "run_once": False}
+TOOLKIT = find_task(ROLE, "preflight", "Require that the container toolkit accepts")
+
+
 @STRATEGIES
-def test_container_toolkit_that_ignores_the_environment_is_refused(evaluate_role, strategy):
-    task = find_task(ROLE, "preflight", "Require that the container toolkit accepts")
-    hosts = {
-        name: {
+def test_settings_of_each_strategy_are_checked_and_followed(evaluate_role, strategy):
+    """One run for all: a host shows a variable of its own, or is refused."""
+    hosts = {f"address-{name}": {f"{strategy}_extender_url": url} for name, (url, _is_accepted) in URLS.items()}
+    for name, (text, by_environment, _refused) in TOOLKITS.items():
+        hosts[name] = {
             "by_environment": by_environment,
             "_extender_sharing_toolkit_file": {"content": "{{ text | b64encode }}"},
             "text": text,
         }
-        for name, (text, by_environment, _refused) in TOOLKITS.items()
+    hosts["edge"] = {
+        "gpu_edge_tolerations": [TOLERATION],
+        f"{strategy}_extender_node_selector": {"superedge.io/node-cloud": "enable"},
+        "shown": "{{ " + PODS + " }}",
     }
-    found = evaluate_role(strategy, hosts, "''", {**task, "when": "by_environment"})
-    assert {name for name, message in found.items() if message} == {"refuses"}
+    leaving = "[__extender_sharing_leaving, __extender_sharing_is_last | bool, __extender_sharing_kept]"
+    hosts["planned"] = {"gpu_sharing_plan": PLAN, "shown": "{{ " + leaving + " }}"}
+    tasks = [ADDRESS, {**TOOLKIT, "when": "by_environment | default(false)"}]
+    found = evaluate_role(strategy, hosts, "shown | default('')", {"block": tasks})
+    assert found["planned"] == LEAVING[strategy]
+    for name, (url, is_accepted) in URLS.items():
+        words = f"Host address-{name}: {strategy}_extender_url is {url}, which is not a URL; give one such as"
+        assert (found[f"address-{name}"] or "")[: len(words)] == ("" if is_accepted else words)
+    assert {name for name in TOOLKITS if found[name]} == {"refuses"}
     assert f"Host refuses: {SETTING} is false" in found["refuses"]
     assert f"{strategy} assigns GPUs to containers by that variable" in found["refuses"]
-
-
-@STRATEGIES
-@pytest.mark.parametrize(
-    ("url", "is_accepted"),
-    [
-        ("", True),
-        ("https://lb.example.com/scheduler", True),
-        ("http://10.96.0.20:39999", True),
-        ("10.96.0.9:39999/scheduler", False),
-        ("http://", False),
-        ("http://a b", False),
-    ],
-)
-def test_address_that_is_not_a_url_is_refused(evaluate_role, strategy, url, is_accepted):
-    task = find_task(ROLE, "preflight", "Require an address that kube-scheduler can call")
-    found = evaluate_role(strategy, {"h": {f"{strategy}_extender_url": url}}, "''", task)
-    assert (not found["h"]) is is_accepted
-    if not is_accepted:
-        assert f"Host h: {strategy}_extender_url is {url}, which is not a URL; give one such as" in found["h"]
+    # The device plugin tolerates the taint of edge nodes, and the extender stays on the cloud side.
+    [plugin, extender] = found["edge"]
+    assert TOLERATION in plugin["tolerations"]
+    assert TOLERATION not in extender["tolerations"]
+    assert extender["nodeSelector"] == {"superedge.io/node-cloud": "enable"}
 
 
 def test_api_servers_proxy_requires_https_and_a_certificate(evaluate_role):
     """What manuals write is refused with the right form, which becomes the setting of kube-scheduler."""
-    check = find_task(ROLE, "preflight", "Require an address that kube-scheduler can call")
     proxy = "10.0.0.1:6443/api/v1/namespaces/kube-system/services/{}/proxy/scheduler"
     right = "https://" + proxy.format("http:nano-gpu-scheduler:39999")
-    by_hand = {"nano_gpu_extender_url": "http://" + proxy.format("nano-gpu-scheduler")}
-    found = evaluate_role("nano_gpu", {"h": by_hand}, "''", check)
-    assert f"and at {right}; set that with nano_gpu_extender_tls_config" in found["h"]
     files = {"caFile": "/etc/kubernetes/pki/ca.crt", "certFile": "/tls/crt", "keyFile": "/tls/key"}
-    host = {"nano_gpu_extender_url": right, "nano_gpu_extender_tls_config": files}
+    hosts = {
+        "by-hand": {"nano_gpu_extender_url": "http://" + proxy.format("nano-gpu-scheduler")},
+        "right": {"nano_gpu_extender_url": right, "nano_gpu_extender_tls_config": files},
+        "none": {},
+    }
     task = find_task(ROLE, "settings", "Export the scheduler")
     expression = task["ansible.builtin.set_fact"]["gpu_sharing_extender"]["settings"].strip()[2:-2]
-    settings = evaluate_role("nano_gpu", {"h": host}, expression, check)["h"]
-    assert settings["tlsConfig"] == files
-    assert (settings["urlPrefix"], settings["enableHTTPS"]) == (right, True)
-    assert "tlsConfig" not in evaluate_role("nano_gpu", {"h": {}}, expression)["h"]
-
-
-@STRATEGIES
-def test_edge_tolerations_and_cloud_nodes(evaluate_role, strategy):
-    """The device plugin tolerates the taint of edge nodes, and the extender stays on the cloud side."""
-    toleration = {"key": "node-role.kubernetes.io/edge", "operator": "Exists"}
-    host = {
-        "gpu_edge_tolerations": [toleration],
-        f"{strategy}_extender_node_selector": {"superedge.io/node-cloud": "enable"},
-    }
-    pods = "[(_extender_sharing_plugin_objects | last).spec.template.spec, _extender_sharing_extender_workload.spec.template.spec]"
-    [plugin, extender] = evaluate_role(strategy, {"h": host}, pods)["h"]
-    assert toleration in plugin["tolerations"]
-    assert toleration not in extender["tolerations"]
-    assert extender["nodeSelector"] == {"superedge.io/node-cloud": "enable"}
+    found = evaluate_role("nano_gpu", hosts, expression, ADDRESS)
+    assert f"and at {right}; set that with nano_gpu_extender_tls_config" in found["by-hand"]
+    assert found["right"]["tlsConfig"] == files
+    assert (found["right"]["urlPrefix"], found["right"]["enableHTTPS"]) == (right, True)
+    assert "tlsConfig" not in found["none"]
 
 
 def make_control_plane(address):
@@ -134,14 +142,6 @@ GUARDS = {
     "no-policies": ({"gpushare_admission_policy": False, "gpushare_extender_topology": "service"}, (1, 4)),
     "no-network": ({"gpushare_extender_network_policy": False, "gpushare_extender_topology": "service"}, (4, 1)),
 }
-
-
-def test_policies_that_are_switched_off_are_unused_objects(evaluate_role):
-    expression = "[__extender_sharing_guards | length, __extender_sharing_unused_guards | length]"
-    found = evaluate_role("gpushare", {name: variables for name, (variables, _numbers) in GUARDS.items()}, expression)
-    assert found == {name: list(numbers) for name, (_variables, numbers) in GUARDS.items()}
-
-
 SERVICE = {
     "gpushare_extender_topology": "service",
     "__extender_sharing_service": {"found": [[{"spec": {"clusterIP": "10.96.0.9"}}]]},
@@ -153,17 +153,6 @@ ENDPOINTS = {
     "no-service-yet": ({**SERVICE, "__extender_sharing_service": {"found": [[]]}}, "", ""),
     "own": ({"gpushare_extender_url": "https://lb.example.com/x"}, "", ""),
 }
-
-
-def test_extender_has_to_answer_where_kube_scheduler_calls_it(evaluate_role):
-    task = find_task(ROLE, "settings", "Export the scheduler")
-    expression = task["ansible.builtin.set_fact"]["gpu_sharing_extender"]["endpoint"].strip()[2:-2]
-    found = evaluate_role(
-        "gpushare", {name: variables for name, (variables, _url, _hint) in ENDPOINTS.items()}, expression
-    )
-    for name, (_variables, url, hint) in ENDPOINTS.items():
-        assert (found[name] or {}).get("url", "") == url
-        assert hint in (found[name] or {}).get("hint", "")
 
 
 #: Variables of two hosts of a strategy, and whether they are refused.
@@ -216,14 +205,27 @@ def host_of(strategy, node, expected, count=0):
     }
 
 
-def test_hosts_of_another_strategy_are_not_shared(evaluate_role):
-    hosts = {
+def test_policies_endpoint_and_counts_follow_the_variables(evaluate_role):
+    """One run for all: each host shows a variable of its own. Hosts of another strategy are not counted."""
+    task = find_task(ROLE, "settings", "Export the scheduler")
+    endpoint = task["ansible.builtin.set_fact"]["gpu_sharing_extender"]["endpoint"]
+    numbers = "{{ [__extender_sharing_guards | length, __extender_sharing_unused_guards | length] }}"
+    hosts = {f"guards-{name}": {**variables, "shown": numbers} for name, (variables, _numbers) in GUARDS.items()}
+    for name, (variables, _url, _hint) in ENDPOINTS.items():
+        hosts[f"endpoint-{name}"] = {**variables, "shown": endpoint}
+    hosts |= {
         "a": {"_extender_sharing_host": host_of("gpushare", "a", 32, 2)},
         "b": {"_extender_sharing_host": host_of("nano_gpu", "b", 200)},
         "c": {"_extender_sharing_host": host_of("gpushare", "c", 0)},
-        "d": {},
+        "d": {"shown": "{{ [__extender_sharing_expected, __extender_sharing_counts] }}"},
     }
-    found = evaluate_role("gpushare", hosts, "[__extender_sharing_expected, __extender_sharing_counts]")
+    found = evaluate_role("gpushare", hosts, "shown | default('')")
+    for name, (_variables, expected) in GUARDS.items():
+        assert found[f"guards-{name}"] == list(expected), name
+    for name, (_variables, url, hint) in ENDPOINTS.items():
+        answer = found[f"endpoint-{name}"] or {}
+        assert answer.get("url", "") == url
+        assert hint in answer.get("hint", "")
     assert found["d"] == [{"a": 32, "c": 0}, {"a": 2}]
 
 
@@ -231,48 +233,32 @@ def make_row(name, ready=True, ok=True, plugin_pod="p"):
     return {"name": name, "ready": ready, "ok": ok, "plugin_pod": plugin_pod}
 
 
-def test_device_plugin_is_restarted_where_its_count_is_wrong(evaluate_role):
-    """The loop of the task, as Ansible evaluates it."""
+def test_wrong_counts_restart_the_plugin_and_lost_gpus_remove_the_count(evaluate_role):
+    """The loop of one task, and the nodes of another, as Ansible evaluates them."""
     nodes = [
         make_row("good"),
         make_row("zero", ok=False),
         make_row("not-ready", ok=False, ready=False),
         make_row("new", ok=False, plugin_pod=""),
     ]
-    loop = find_task(ROLE, "api_count", "Restart the device plugin")["loop"]
-    record = {"ansible.builtin.set_fact": {"nodes": loop}}
-    host = {"__extender_sharing_counts_before": {"nodes": nodes}}
-    assert evaluate_role("gpushare", {"n": host}, "nodes | map(attribute='name') | list", record) == {"n": ["zero"]}
-
-
-def test_count_is_removed_from_nodes_that_have_lost_their_gpus(evaluate_role):
-    task = find_task(ROLE, "api_count", "Remove the GPU count")
-    nodes = task["gpu.kubernetes.node_extended_resources"]["nodes"]
+    restart, remove = (
+        find_task(ROLE, "api_count", words) for words in ("Restart the device plugin", "Remove the GPU count")
+    )
+    lost = remove["gpu.kubernetes.node_extended_resources"]["nodes"]
+    record = [
+        {"ansible.builtin.set_fact": {"restarted": restart["loop"]}},
+        {"ansible.builtin.set_fact": {"lost": lost}, "when": remove["when"]},
+    ]
     hosts = {
-        name: {"_extender_sharing_host": host_of("gpushare", name, memory)}
+        name: {
+            "_extender_sharing_host": host_of("gpushare", name, memory),
+            "__extender_sharing_counts_before": {"nodes": nodes},
+        }
         for name, memory in (("has", 32), ("lost", 0))
     }
-    record = {"ansible.builtin.set_fact": {"nodes": nodes}, "when": task["when"]}
-    assert evaluate_role("gpushare", hosts, "nodes", record) == {"has": ["lost"], "lost": ["lost"]}
-
-
-PLAN = {
-    "nodes": [
-        {"node": "a", "node_absent": ["gpushare"], "drain": "gpu"},
-        {"node": "b", "node_absent": ["gpushare", "nano_gpu"], "drain": "none"},
-        {"node": "c", "node_absent": [], "drain": "none"},
-    ],
-    "cluster": {"leaves": ["nano_gpu"], "kept": {"gpushare": ["w9"]}},
-}
-
-
-@pytest.mark.parametrize(
-    ("strategy", "leaving", "is_last", "kept"),
-    [("gpushare", ["a", "b"], False, ["w9"]), ("nano_gpu", ["b"], True, [])],
-)
-def test_nodes_leave_as_planned(evaluate_role, strategy, leaving, is_last, kept):
-    expression = "[__extender_sharing_leaving, __extender_sharing_is_last | bool, __extender_sharing_kept]"
-    assert evaluate_role(strategy, {"h": {"gpu_sharing_plan": PLAN}}, expression) == {"h": [leaving, is_last, kept]}
+    expression = "[restarted | map(attribute='name') | list, lost]"
+    found = evaluate_role("gpushare", hosts, expression, {"block": record})
+    assert found == {name: [["zero"], ["lost"]] for name in hosts}
 
 
 def read_results(*readings):

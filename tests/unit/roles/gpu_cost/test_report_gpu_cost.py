@@ -23,20 +23,25 @@ PRICES = {"gpu_cost_prices": {"*T4": 2}, "gpu_cost_currency": "EUR"}
 
 
 @pytest.fixture
-def report(run, tmp_path):
-    """Run the playbook on a cluster: exit code and output. The snapshots are in the folder of the test."""
+def cluster(tmp_path):
+    """The kubeconfig of a cluster."""
     with serve_in_thread(
         LoopbackApi({"/api/v1/nodes": encode_list([NODE]), "/api/v1/pods": encode_list(PODS)})
     ) as server:
-        kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
+        yield str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
 
-        def play(*options, **variables):
-            environment = {"PWD": str(tmp_path), "AWX_HOST": ""}
-            inventory = "[gpu_nodes]\nunreachable.invalid\n"
-            given = {"gpu_kubeconfig": kubeconfig, **variables}
-            return run(inventory, PLAYBOOK, *options, environment=environment, **given)
 
-        yield play
+@pytest.fixture
+def report(run, cluster, tmp_path):
+    """Run the playbook on the cluster: exit code and output. The snapshots are in the folder of the test."""
+
+    def play(*options, **variables):
+        environment = {"PWD": str(tmp_path), "AWX_HOST": ""}
+        inventory = "[gpu_nodes]\nunreachable.invalid\n"
+        given = {"gpu_kubeconfig": cluster, **variables}
+        return run(inventory, PLAYBOOK, *options, environment=environment, **given)
+
+    return play
 
 
 def make_older(path, seconds):
@@ -48,12 +53,6 @@ def make_older(path, seconds):
 
 def test_snapshots_become_hours_and_are_removed(report, tmp_path):
     snapshots, table, values = (tmp_path / name for name in ("gpu-cost-snapshots.jsonl", "cost.txt", "opencost.yml"))
-    # Check mode predicts the change, and writes nothing.
-    code, output = report("--check", "--diff")
-    assert code == 0, output
-    assert "changed=1 " in output
-    assert not snapshots.exists()
-
     code, output = report()
     assert code == 0, output
     assert "changed=1 " in output
@@ -76,36 +75,32 @@ def test_snapshots_become_hours_and_are_removed(report, tmp_path):
     assert table.stat().st_mode & 0o777 == 0o600
     assert yaml.safe_load(values.read_text())["opencost"]["customPricing"]["costModel"]["GPU"] == "2"
 
-    absent = {"gpu_cost_state": "absent", **files}
-    code, output = report("--check", **absent)
-    assert (code, snapshots.exists(), values.exists()) == (0, True, True), output
-    assert "changed=2 " in output
-    code, output = report(**absent)
+    code, output = report(gpu_cost_state="absent", **files)
     assert (code, snapshots.exists(), values.exists()) == (0, False, False), output
-    code, output = report(**absent)
-    assert code == 0, output
-    assert "changed=0 " in output
+    assert "changed=2 " in output
 
 
-@pytest.mark.parametrize(
-    ("variables", "words"),
-    [
-        ({"gpu_cost_format": "xml"}, "value of gpu_cost_format must be one of: table, json, csv"),
-        (
-            {"gpu_cost_opencost_values_path": "{{ gpu_kubeconfig }}", **PRICES},
-            "was not written by this role; remove it, or set gpu_cost_opencost_values_path to another file",
-        ),
-        (
-            {"gpu_cost_state": "absent", "gpu_cost_snapshot_path": "{{ gpu_kubeconfig }}"},
-            "is not a file of snapshots; set gpu_cost_snapshot_path to another file",
-        ),
-    ],
-    ids=["format", "values of others", "snapshots of others"],
-)
-def test_unsuitable_variables_fail_the_run(report, tmp_path, variables, words):
-    code, output = report(**variables)
-    assert code != 0
-    assert words in " ".join(output.split())
+#: Variables of a host, and a part of the message.
+REFUSED = {
+    "format": ({"gpu_cost_format": "xml"}, "value of gpu_cost_format must be one of: table, json, csv"),
+    "values-of-others": (
+        {"gpu_cost_opencost_values_path": "{{ gpu_kubeconfig }}", **PRICES},
+        "was not written by this role; remove it, or set gpu_cost_opencost_values_path to another file",
+    ),
+    "snapshots-of-others": (
+        {"gpu_cost_state": "absent", "gpu_cost_snapshot_path": "{{ gpu_kubeconfig }}"},
+        "is not a file of snapshots; set gpu_cost_snapshot_path to another file",
+    ),
+}
+
+
+def test_unsuitable_variables_are_refused(refusals, cluster, tmp_path):
+    """One play for each host."""
+    common = {"gpu_cost_snapshot_path": str(tmp_path / "snapshots.jsonl")}
+    plays = [{host: {**common, **variables}} for host, (variables, _words) in REFUSED.items()]
+    found = refusals("gpu_cost", ["main"], *plays, extra={"gpu_kubeconfig": cluster})
+    for host, (_variables, words) in REFUSED.items():
+        assert words in " ".join(found[host].split()), found[host]
     assert json.loads((tmp_path / "kubeconfig").read_text())["kind"] == "Config"
 
 

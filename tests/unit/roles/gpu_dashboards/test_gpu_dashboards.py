@@ -1,12 +1,13 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The role by each method: check mode predicts the run, a second run changes nothing, and the undo restores the start.
+"""The role by each method: check mode predicts the run, a later run changes only what differs, and the undo restores the start.
 
 Grafana's API and systemctl are fakes; the API server is the small one of the fakes.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -50,25 +51,21 @@ def play(run, tmp_path):
     return play_role
 
 
-def prove(play, take, **variables):
-    """Check, run and run again, then undo in the same way; *take* returns the state. Returns the state with the dashboards."""
+@pytest.fixture
+def expect(play):
+    """Run the role, and require its success and its number of changed tasks. With a function that reads the state, check mode predicts that number first."""
 
-    def step(*options, **more):
-        code, changed, output = play(*options, **variables, **more)
-        assert code == 0, output
-        return changed
+    def run_and_expect(changes, *options, read=None, **variables):
+        predicted = changes
+        if read:
+            before = read()
+            code, predicted, output = play("--check", "--diff", **variables)
+            assert (code, predicted > 0, read()) == (0, True, before), output
+        code, changed, output = play(*options, **variables)
+        assert (code, changed) == (0, predicted), output
+        return output
 
-    start, states = take(), {}
-    for state in ("present", "absent"):
-        before = take()
-        predicted = step("--check", "--diff", state=state)
-        assert take() == before
-        assert step(state=state) == predicted > 0
-        states[state] = take()
-        assert step(state=state) == 0
-        assert take() == states[state]
-    assert states["absent"] == start
-    return states["present"]
+    return run_and_expect
 
 
 @pytest.fixture
@@ -103,82 +100,69 @@ def read_restarts(folder):
     return log.read_text().splitlines() if log.exists() else []
 
 
-def test_files_are_written_once_and_undone_to_the_byte(play, host):
-    present = prove(play, lambda: read_tree(host), **places(host))
+def test_files_are_written_once_and_undone_to_the_byte(expect, host):
+    """A run that was interrupted before the restart leaves it to the next one, and changed dashboards need none."""
+    start, mark = read_tree(host), host / "provisioning" / ".gpu-kubernetes-restart"
+    expect(None, read=lambda: read_tree(host), **places(host))
+    present = read_tree(host)
     assert [json.loads(present[f"data/gpus/{uid}.json"][1])["uid"] for uid in UIDS] == UIDS
     provider = present["provisioning/gpu-kubernetes.yaml"][1].decode()
     (described,) = json.loads(provider.split("\n", 1)[1])["providers"]
     assert (described["folder"], described["options"]["path"]) == ("GPUs", str(host / "data" / "gpus"))
-    assert read_restarts(host) == ["restart grafana-server"] * 2
-
-
-def test_restart_that_an_interrupted_run_left_due_is_made_by_the_next(play, host):
-    code, _changed, output = play(**places(host))
-    assert code == 0, output
-    mark = host / "provisioning" / ".gpu-kubernetes-restart"
     # The mark is there before the restart, and gone after it.
     assert (host / "marked").read_text().splitlines() == read_restarts(host) == ["restart grafana-server"]
     assert not mark.exists()
-    for state in ("present", "absent"):
-        code, _changed, output = play(**places(host), state=state)
-        assert code == 0, output
-        before = len(read_restarts(host))
-        mark.touch()
-        code, _changed, output = play(**places(host), state=state)
-        assert (code, len(read_restarts(host)), mark.exists()) == (0, before + 1, False), output
+    mark.touch()
+    expect(1, **places(host))
+    assert (read_tree(host), len(read_restarts(host))) == (present, 2)
+    prices = {"prices": {"*A100*": 2.5}, "currency": "EUR", "runbook_url": "https://docs.example.com"}
+    assert "suffix: EUR" in expect(1, "--diff", **places(host), **prices)
+    assert len(read_restarts(host)) == 2
+    expect(None, read=lambda: read_tree(host), **places(host), state="absent")
+    assert (read_tree(host), len(read_restarts(host))) == (start, 3)
+    mark.touch()
+    expect(1, **places(host), state="absent")
+    assert (read_tree(host), len(read_restarts(host))) == (start, 4)
 
 
-def test_changed_dashboards_need_no_restart_and_others_files_stay(play, host):
-    code, _changed, output = play(**places(host))
-    assert code == 0, output
+def test_undo_without_a_service_keeps_the_files_of_others(play, host):
+    (host / "provisioning" / "gpu-kubernetes.yaml").write_text("apiVersion: 1\n")
     others = host / "data" / "gpus" / "others.json"
-    others.write_text("{}")
-    code, changed, output = play(
-        "--diff", **places(host), prices={"*A100*": 2.5}, currency="EUR", runbook_url="https://docs.example.com"
-    )
-    assert (code, changed) == (0, 1), output
-    assert "suffix: EUR" in output
-    assert read_restarts(host) == ["restart grafana-server"]
+    others.parent.mkdir()
+    for path in (others, others.with_name(f"{UIDS[0]}.json")):
+        path.write_text("{}")
     code, _changed, output = play(**places(host), state="absent", service="")
     assert code == 0, output
-    assert [path.name for path in (host / "data" / "gpus").iterdir()] == ["others.json"]
+    assert list(others.parent.iterdir()) == [others]
     assert "RESTART DUE: grafana" in output
-    assert read_restarts(host) == ["restart grafana-server"]
+    assert read_restarts(host) == []
 
 
 def test_provider_is_rolled_back_if_grafana_does_not_start(play, host):
     provider = host / "provisioning" / "gpu-kubernetes.yaml"
 
-    def expect(**variables):
-        before = read_tree(host)
+    def fail(**variables):
         code, _changed, output = play(**places(host), **variables)
         assert code != 0
         assert (
             "grafana-server does not start after a change of the provider of the dashboards, which was rolled back"
             in (" ".join(output.split()))
         )
-        return before
 
-    expect(folder="broken")
+    fail(folder="broken")
     assert not provider.exists()
-    code, _changed, output = play(**places(host))
-    assert code == 0, output
-    assert expect(folder="broken") == read_tree(host)
+    provider.write_text("apiVersion: 1\n")
+    fail(folder="broken")
+    assert provider.read_text() == "apiVersion: 1\n"
     (host / "provisioning" / "others.yaml").write_text("broken")
-    assert expect(state="absent") == read_tree(host)
-    assert read_restarts(host) == ["restart grafana-server"] * 7
+    before = read_tree(host)
+    fail(state="absent")
+    assert read_tree(host) == before
+    assert read_restarts(host) == ["restart grafana-server"] * 6
 
 
-def test_host_without_grafana_is_refused(play, host):
-    code, changed, output = play(**{**places(host), "provisioning_path": str(host / "missing")})
-    assert (code, changed) == (2, 0)
-    assert f"grafana: there is no folder {host / 'missing'}; run the role on the host of Grafana" in " ".join(
-        output.split()
-    )
-
-
-def test_config_maps_are_applied_once_and_removed(play, tmp_path):
-    def take():
+def test_config_maps_are_applied_once_and_removed(expect, tmp_path):
+    def read():
         return json.dumps(
             sorted((key, item["metadata"].get("labels"), item.get("data")) for key, item in server.objects.items())
         )
@@ -186,9 +170,9 @@ def test_config_maps_are_applied_once_and_removed(play, tmp_path):
     with serve_in_thread(SmallCluster({"kind": "Namespace", "metadata": {"name": "monitoring"}})) as server:
         kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
         variables = {"method": "configmap", "kubeconfig": kubeconfig, "limit": "all"}
-        prove(play, take, **variables)
-        code, _changed, output = play(**variables)
-        assert code == 0, output
+        start = read()
+        expect(None, read=read, **variables)
+        expect(0, **variables)
         objects = server.all("ConfigMap")
         assert [item["metadata"]["name"] for item in objects] == UIDS
         for item, uid in zip(objects, UIDS, strict=True):
@@ -197,20 +181,8 @@ def test_config_maps_are_applied_once_and_removed(play, tmp_path):
             assert json.loads(item["data"][f"{uid}.json"])["uid"] == uid
             # The API server's limit for annotations; the last applied configuration is one.
             assert sum(len(text.encode()) for text in item["metadata"]["annotations"].values()) < 256 * 1024
-
-
-def test_missing_namespace_and_unmanaged_config_map_are_refused(play, tmp_path):
-    unmanaged = {"kind": "ConfigMap", "metadata": {"name": UIDS[0], "namespace": "monitoring"}}
-    with serve_in_thread(SmallCluster({"kind": "Namespace", "metadata": {"name": "monitoring"}}, unmanaged)) as server:
-        kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
-        code, changed, output = play(method="configmap", kubeconfig=kubeconfig)
-        assert (code, changed) == (2, 0)
-        assert f"ConfigMap monitoring/{UIDS[0]} is not managed by this collection; remove it." in " ".join(
-            output.split()
-        )
-        code, changed, output = play(method="configmap", kubeconfig=kubeconfig, namespace="missing")
-        assert (code, changed) == (2, 0)
-        assert "There is no namespace missing; set gpu_dashboards_namespace" in " ".join(output.split())
+        expect(None, read=read, **variables, state="absent")
+        assert read() == start
 
 
 @pytest.fixture
@@ -223,19 +195,23 @@ def access(server, **more):
     return {"method": "api", "url": server.url, "token": TOKEN, "limit": "all", **more}
 
 
-def test_dashboards_are_saved_once_and_removed_also_by_a_grafana_that_converts_them(play, server):
+def test_dashboards_are_saved_and_removed_also_by_a_grafana_that_converts_them(expect, server):
     server.is_new = True
     server.folders["others"] = "Others"
     server.save({"uid": "others", "title": "Others", "tags": []}, "others")
 
-    def take():
+    def read():
         return json.dumps([server.folders, server.dashboards], sort_keys=True)
 
-    folders, dashboards = json.loads(prove(play, take, **access(server)))
+    start = read()
+    expect(None, read=read, **access(server))
+    folders, dashboards = json.loads(read())
     assert folders == {"others": "Others", "gpu-kubernetes": "GPUs"}
     assert sorted(set(dashboards) - {"others"}) == UIDS
     assert {dashboards[uid]["meta"]["folderUid"] for uid in UIDS} == {"gpu-kubernetes"}
     assert {dashboards[uid]["dashboard"]["version"] for uid in UIDS} == {1}
+    expect(None, read=read, **access(server), state="absent")
+    assert read() == start
 
 
 def test_change_by_a_person_is_shown_and_reverted_and_the_token_is_hidden(play, server):
@@ -255,24 +231,54 @@ def test_change_by_a_person_is_shown_and_reverted_and_the_token_is_hidden(play, 
     assert (list(server.dashboards), server.folders) == (["others"], {"gpu-kubernetes": "All GPUs"})
 
 
-@pytest.mark.parametrize(
-    ("variables", "meta", "words"),
-    [
-        ({"token": "wrong"}, {}, "refuses the request: 401 Invalid API key; check the token"),
-        ({"token": ""}, {}, "The method api needs gpu_dashboards_url and gpu_dashboards_token; set both."),
-        ({}, {"tags": []}, f"The dashboard {UIDS[0]} in Grafana has not the tag gpu.kubernetes, so others made it"),
-        (
-            {},
-            {"tags": ["gpu.kubernetes"], "provisioned": True},
-            f"The dashboard {UIDS[0]} in Grafana comes from files or a ConfigMap",
-        ),
-        ({"url": "http://127.0.0.1:9"}, {}, "http://127.0.0.1:9 does not answer: "),
-    ],
-    ids=["token", "no token", "unmanaged", "provisioned", "address"],
-)
-def test_refusal_changes_nothing(play, server, variables, meta, words):
-    if meta:
-        server.save({"uid": UIDS[0], "title": "Others", "tags": meta.pop("tags")}, "others", **meta)
-    code, changed, output = play(**access(server, **variables))
-    assert (code, changed, server.changes) == (2, 0, []), output
-    assert words in " ".join(output.split())
+def test_refused_requests_change_nothing(refusals, server, tmp_path):
+    """One play for each host. The namespace of ConfigMaps is missing, or has an object of others."""
+    server.save({"uid": UIDS[0], "title": "Others", "tags": []}, "others")
+    (tmp_path / "data").mkdir()
+    with contextlib.ExitStack() as stack:
+        provisioned = stack.enter_context(serve_in_thread(FakeGrafana()))
+        provisioned.save({"uid": UIDS[0], "title": "x", "tags": ["gpu.kubernetes"]}, "others", provisioned=True)
+        unmanaged = {"kind": "ConfigMap", "metadata": {"name": UIDS[0], "namespace": "monitoring"}}
+        small = SmallCluster({"kind": "Namespace", "metadata": {"name": "monitoring"}}, unmanaged)
+        cluster = stack.enter_context(serve_in_thread(small))
+        kubeconfig = str(write_kubeconfig(cluster.url, tmp_path / "kubeconfig"))
+        missing = str(tmp_path / "missing")
+        grafana = {"method": "api", "url": server.url, "token": TOKEN}
+        #: Variables of a host, and a part of the message.
+        hosts = {
+            "token": ({**grafana, "token": "wrong"}, "refuses the request: 401 Invalid API key; check the token"),
+            "no-token": (
+                {**grafana, "token": ""},
+                "The method api needs gpu_dashboards_url and gpu_dashboards_token; set both.",
+            ),
+            "unmanaged": (
+                grafana,
+                f"The dashboard {UIDS[0]} in Grafana has not the tag gpu.kubernetes, so others made it",
+            ),
+            "provisioned": (
+                {**grafana, "url": provisioned.url},
+                f"The dashboard {UIDS[0]} in Grafana comes from files or a ConfigMap",
+            ),
+            "address": ({**grafana, "url": "http://127.0.0.1:9"}, "http://127.0.0.1:9 does not answer: "),
+            "no-grafana": (
+                {"method": "files", "path": str(tmp_path / "data" / "gpus"), "provisioning_path": missing},
+                f"no-grafana: there is no folder {missing}; run the role on the host of Grafana",
+            ),
+            "unmanaged-object": (
+                {"method": "configmap"},
+                f"ConfigMap monitoring/{UIDS[0]} is not managed by this collection; remove it.",
+            ),
+            "no-namespace": (
+                {"method": "configmap", "namespace": "missing"},
+                "There is no namespace missing; set gpu_dashboards_namespace",
+            ),
+        }
+        plays = [
+            {host: {f"gpu_dashboards_{name}": value for name, value in variables.items()}}
+            for host, (variables, _words) in hosts.items()
+        ]
+        found = refusals("gpu_dashboards", ["main"], *plays, extra={"gpu_kubeconfig": kubeconfig})
+        assert [server.changes, provisioned.changes, len(cluster.all("ConfigMap"))] == [[], [], 1]
+    assert list((tmp_path / "data").iterdir()) == []
+    for host, (_variables, words) in hosts.items():
+        assert words in " ".join(found[host].split()), found[host]

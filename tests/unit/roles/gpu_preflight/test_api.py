@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import pytest
 from fakes.kubernetes_api import node
 from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_kubeconfig
 from fakes.small_cluster import SmallCluster
@@ -28,18 +27,17 @@ def make_nodes():
             yield item
 
 
-@pytest.mark.parametrize("keywords", [{}, {"serial": 4}])
-def test_nodes_of_hosts_are_checked_with_one_request_a_batch(refusals, tmp_path, keywords):
+def test_nodes_of_hosts_are_checked_with_one_request_a_batch(refusals, tmp_path):
     lists = {"/api/v1/nodes": encode_list(list(make_nodes())), "/api/v1/pods": encode_list([])}
     variables = {"gpu_preflight_container_runtime": "containerd"}
     hosts = {name: {**variables, **({"gpu_node_name": "one"} if name == "two" else {})} for name in HOSTS}
     with serve_in_thread(LoopbackApi(lists)) as server:
         kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
-        found = refusals("gpu_preflight", ["api"], hosts, extra={"gpu_kubeconfig": kubeconfig}, **keywords)
+        found = refusals("gpu_preflight", ["api"], hosts, extra={"gpu_kubeconfig": kubeconfig}, serial=4)
         paths = [path for _method, path, _query in server.requests]
     for name, (words, _runtime) in HOSTS.items():
         assert (words in found[name]) if words else not found[name], found
-    assert paths.count("/api/v1/nodes") == (2 if keywords else 1)
+    assert paths.count("/api/v1/nodes") == 2
 
 
 #: What NVIDIA's GPU Operator runs on the node of a host, by the node's labels, and whether the role nvidia_driver manages the driver.

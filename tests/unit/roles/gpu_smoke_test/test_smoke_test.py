@@ -14,7 +14,6 @@ from fakes.sharing_cluster import CORE, MEMORY, PERCENT, holder, shared_node
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE, ROOT
 
 PLAYBOOK = ROOT / "playbooks" / "smoke_test_gpu_nodes.yml"
-LABELS = {"app.kubernetes.io/name": "gpu-smoke-test", "app.kubernetes.io/managed-by": "gpu.kubernetes"}
 
 
 @pytest.fixture
@@ -31,16 +30,16 @@ def smoke_test(run, tmp_path):
     playbook = tmp_path / "play.yml"
     playbook.write_text(json.dumps([first, {"ansible.builtin.import_playbook": str(PLAYBOOK)}]))
 
-    def play(hosts, nodes, pods, *options, leftovers=(), **variables):
+    def play(hosts, nodes, pods):
         lists = {
             "/api/v1/nodes": encode_list(nodes),
             "/api/v1/pods": encode_list(pods),
-            "/api/v1/namespaces/default/pods": encode_list(list(leftovers)),
+            "/api/v1/namespaces/default/pods": encode_list([]),
         }
         with serve_in_thread(LoopbackApi(lists)) as server:
             kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
             common = {"gpu_preflight_gpus": {"ansible_facts": {}}, "gpu_kubeconfig": kubeconfig}
-            code, output = run({"gpu_nodes": {"hosts": hosts, "vars": HERE}}, playbook, *options, **common, **variables)
+            code, output = run({"gpu_nodes": {"hosts": hosts, "vars": HERE}}, playbook, **common)
             return code, " ".join(output.split())
 
     return play
@@ -81,54 +80,26 @@ def test_each_host_is_tested_by_its_own_strategy(smoke_test):
     assert "UNEQUAL GPUS: host w1" not in output
 
 
-def test_check_mode_tests_no_gpu_and_does_not_fail(smoke_test):
-    hosts = {name: STRATEGIES[name] for name in ("w1", "w2")}
-    code, output = smoke_test(hosts, [shared_node("w1"), node("w2")], [], "--check", gpu_smoke_test_skip_ok=False)
-    assert code == 0, output
-    assert "SKIPPED: node w1: check mode: no pod was created, no GPU was tested." in output
-    assert "SKIPPED: node w2: check mode: no GPU was tested, and at present it has 0 " in output
-    assert "changed=0" in output
-
-
-def test_absent_reports_what_it_would_remove(smoke_test):
-    leftover = pod("leftover", labels=LABELS)
-    hosts = {"w1": STRATEGIES["w1"]}
-    absent = {"gpu_smoke_test_state": "absent"}
-    code, output = smoke_test(hosts, [shared_node("w1")], [], "--check", leftovers=[leftover], **absent)
-    assert code == 0, output
-    assert "changed=1" in output
-
-
 def runs(*results):
     return {"__gpu_smoke_test_runs": {"results": list(results)}}
 
 
-def test_skipped_node_fails_unless_skipping_is_accepted(evaluate_role):
-    skipped = runs({"results": [{"node": "w1", "passed": False, "skipped": True}]})
-    hosts = {"accepted": skipped, "not-accepted": {**skipped, "gpu_smoke_test_skip_ok": False}}
-    found = evaluate_role("gpu_smoke_test", hosts, "__gpu_smoke_test_judged | map(attribute='skipped') | list")
-    assert found == {"accepted": [True], "not-accepted": [False]}
-
-
-def test_results_of_all_tests_are_exported_and_each_host_gets_its_own(refusals):
+def test_results_are_exported_and_each_host_gets_its_own(refusals):
+    """In a second play, the module has returned no results."""
     passed = {"node": "w1", "passed": True, "skipped": False, "reason": ""}
     failed = {"node": "w2", "passed": False, "skipped": False, "reason": "the pod failed"}
-    hosts = {name: {"gpu_node_name": name} for name in ("w1", "w2", "bare")}
-    variables = {**runs({"results": [passed]}, {"results": [failed]}), "gpu_smoke_test_state": "absent"}
+    results = {**runs({"results": [passed]}, {"results": [failed]}), "gpu_smoke_test_state": "absent"}
+    without = runs({"results": []}, {"msg": "The API server does not answer."})
+    first = {name: {"gpu_node_name": name, **results} for name in ("w1", "w2", "bare")}
+    second = {name: {"gpu_node_name": name, **without} for name in ("x1", "x2")}
     fact = "gpu_smoke_test_results | map(attribute='node') | join(' ')"
-    messages = refusals("gpu_smoke_test", ["report"], hosts, variables=variables, fact=fact)
+    messages = refusals("gpu_smoke_test", ["report"], first, second, fact=fact, facts={"nvml": {"gpus": [{}]}})
     assert messages == {
         "w1": "w1 w2",
         "w2": "Host w2 (node w2) did not pass the GPU test: the pod failed.",
         "bare": "w1 w2",
+        **{name: f"{name}: The API server does not answer." for name in second},
     }
-
-
-def test_module_without_results_fails_each_host_with_its_message(refusals):
-    hosts = {name: {"gpu_node_name": name} for name in ("w1", "w2")}
-    variables = runs({"results": []}, {"msg": "The API server does not answer."})
-    messages = refusals("gpu_smoke_test", ["report"], hosts, variables=variables, facts={"nvml": {"gpus": [{}]}})
-    assert messages == {name: f"{name}: The API server does not answer." for name in hosts}
 
 
 #: The newest CUDA of a host's driver, and the tag of the sample that it runs.
@@ -139,13 +110,6 @@ TAGS = {
     "old": ("10.2", "vectoradd-cuda10.2"),
     "unknown": (None, "vectoradd-cuda12.5.0"),
 }
-
-
-def test_image_tag_fits_the_cuda_version_of_the_driver(evaluate_role):
-    hosts = {name: {"cuda": cuda} for name, (cuda, _tag) in TAGS.items()}
-    task = {"ansible.builtin.set_fact": {"nvml": {"cuda_driver_version": "{{ cuda }}"}, "cacheable": True}}
-    tags = evaluate_role("gpu_smoke_test", hosts, "gpu_smoke_test_image_tag", task)
-    assert tags == {name: tag for name, (_cuda, tag) in TAGS.items()}
 
 
 CLASSES = {
@@ -184,10 +148,22 @@ DEFAULTS = {
 }
 
 
-def test_defaults_follow_the_strategy_and_the_variables_of_its_role(evaluate_role):
-    hosts = {name: variables for name, (variables, *_values) in DEFAULTS.items()}
-    expression = "{'class': gpu_smoke_test_runtime_class | string, 'shared': __gpu_smoke_test_row.shared}"
-    assert evaluate_role("gpu_smoke_test", hosts, expression) == {
-        name: {"class": runtime_class, "shared": shared}
-        for name, (_variables, runtime_class, shared) in DEFAULTS.items()
+def test_defaults_and_verdict_follow_the_variables(evaluate_role):
+    """One run for all: each host shows a variable of its own. Defaults follow the strategy and the variables of its role."""
+    skipped = runs({"results": [{"node": "w1", "passed": False, "skipped": True}]})
+    skipped["shown"] = "{{ __gpu_smoke_test_judged | map(attribute='skipped') | list }}"
+    hosts = {"accepted": skipped, "not-accepted": {**skipped, "gpu_smoke_test_skip_ok": False}}
+    for name, (cuda, _tag) in TAGS.items():
+        hosts[f"tag-{name}"] = {"cuda": cuda, "shown": "{{ gpu_smoke_test_image_tag }}"}
+    defaults = "{{ [gpu_smoke_test_runtime_class | string, __gpu_smoke_test_row.shared] }}"
+    for name, (variables, *_values) in DEFAULTS.items():
+        hosts[name] = {**variables, "shown": defaults}
+    task = {
+        "ansible.builtin.set_fact": {"nvml": {"cuda_driver_version": "{{ cuda | default(none) }}"}, "cacheable": True}
+    }
+    found = evaluate_role("gpu_smoke_test", hosts, "shown", task)
+    assert (found["accepted"], found["not-accepted"]) == ([True], [False])
+    assert {name: found[f"tag-{name}"] for name in TAGS} == {name: tag for name, (_cuda, tag) in TAGS.items()}
+    assert {name: found[name] for name in DEFAULTS} == {
+        name: [runtime_class, shared] for name, (_variables, runtime_class, shared) in DEFAULTS.items()
     }

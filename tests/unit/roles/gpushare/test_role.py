@@ -6,6 +6,20 @@ from __future__ import annotations
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import check_pods, find_task
 
+DIGEST = "sha256:" + "0a" * 32
+#: Variables of the extender's image, and whether its account reads ConfigMaps and its pods keep their RuntimeClass.
+EXTENDERS = {
+    "default": ({}, False),
+    "mirror": ({"gpu_image_registry": "registry.example.com/mirror"}, False),
+    "pinned": ({"gpushare_extender_image_tag": f"1.11-d170d8a@{DIGEST}"}, False),
+    "digest": ({"gpushare_extender_image_tag": DIGEST}, False),
+    "own": ({"gpushare_extender_image_tag": "c0b6141"}, True),
+    "own-digest": (
+        {"gpushare_extender_image_repository": "own/gpushare-extender", "gpushare_extender_image_tag": DIGEST},
+        True,
+    ),
+}
+
 
 def service(address):
     found = [{"spec": {"clusterIP": address}}] if address else []
@@ -24,33 +38,64 @@ URLS = {
 }
 
 
-def test_address_of_the_extender_follows_the_topology(evaluate_role):
-    results = evaluate_role(
-        "gpushare",
-        {name: host for name, (host, _url) in URLS.items()},
-        "[__extender_sharing_own_url, __gpushare_extender_objects | map(attribute='kind') | list | last]",
-    )
-    assert {name: url or "" for name, (url, _kind) in results.items()} == {
-        name: url for name, (_host, url) in URLS.items()
-    }
-    assert {name: kind for name, (_url, kind) in results.items()} == {
-        name: "DaemonSet" if name == "beside" else "Service" for name in URLS
-    }
-
-
 LOCKED = {
     "allowPrivilegeEscalation": False,
     "capabilities": {"drop": ["ALL"]},
     "seccompProfile": {"type": "RuntimeDefault"},
 }
+IMAGE = {"registry": "registry.example.com:5000", "repository": "own", "tag": DIGEST}
+OWN_IMAGES = {
+    f"gpushare_{part}_image_{name}": value for part in ("extender", "device_plugin") for name, value in IMAGE.items()
+}
+#: Variables of hosts beyond those of the tables.
+VARIABLES = {
+    "behind-a-service": service("10.96.0.20"),
+    "newer": {"gpushare_extender_image_tag": "1.12"},
+    "own-images": {**service(""), **OWN_IMAGES, "gpushare_extender_port": 9, "gpushare_memory_unit": "MiB"},
+    "elsewhere": {"gpushare_kubelet_dir": "/var/lib/k0s/kubelet"},
+}
+SHOWN = {
+    "url": "__extender_sharing_own_url",
+    "kind": "__gpushare_extender_objects | map(attribute='kind') | list | last",
+    "objects": "__gpushare_extender_objects + __gpushare_plugin_objects",
+    "workload": "__gpushare_extender_workload",
+    "selector": "__gpushare_extender_service.spec.selector",
+    "plugin": "__gpushare_plugin_pod_spec",
+    "newer": "[gpushare_extender_read_config_maps | bool, gpushare_extender_keeps_runtime_class | bool]",
+}
 
 
-def test_accounts_and_containers_have_only_required_rights(evaluate_role):
+def test_objects_follow_the_variables(evaluate_role):
+    """One run for all hosts and all that is computed from their variables."""
     hosts = {
-        "beside": {"gpushare_extender_image_tag": "1.12"},
-        "service": {"gpushare_extender_topology": "service"},
+        **{f"address-{name}": host for name, (host, _url) in URLS.items()},
+        **{f"image-{name}": variables for name, (variables, _newer) in EXTENDERS.items()},
+        **VARIABLES,
     }
-    results = evaluate_role("gpushare", hosts, "__gpushare_extender_objects + __gpushare_plugin_objects")
+    expression = "{" + ", ".join(f"'{name}': {value}" for name, value in SHOWN.items()) + "}"
+    found = evaluate_role("gpushare", hosts, expression)
+    check_addresses({name: found[f"address-{name}"] for name in URLS})
+    for name, (_variables, newer) in EXTENDERS.items():
+        assert found[f"image-{name}"]["newer"] == [newer, newer], name
+    check_rights({"beside": found["newer"]["objects"], "service": found["behind-a-service"]["objects"]})
+    check_variables(found["own-images"]["workload"], found["own-images"]["plugin"])
+    check_nodes(found["newer"]["workload"]["spec"]["template"]["spec"])
+    check_selectors({"control_plane": found["newer"], "service": found["behind-a-service"]})
+    check_folders({"usual": found["newer"]["plugin"], "elsewhere": found["elsewhere"]["plugin"]})
+
+
+def check_addresses(found):
+    """The address of the extender follows its topology."""
+    assert {name: each["url"] or "" for name, each in found.items()} == {
+        name: url for name, (_host, url) in URLS.items()
+    }
+    assert {name: each["kind"] for name, each in found.items()} == {
+        name: "DaemonSet" if name == "beside" else "Service" for name in URLS
+    }
+
+
+def check_rights(results):
+    """Accounts and containers have only the required rights."""
     objects = {
         name: {(item["kind"], item["metadata"]["name"]): item for item in items} for name, items in results.items()
     }
@@ -91,43 +136,41 @@ def test_accounts_and_containers_have_only_required_rights(evaluate_role):
     }
 
 
-def test_images_unit_and_port_are_variables(evaluate_role):
-    image = {"registry": "registry.example.com:5000", "repository": "own", "tag": f"sha256:{'0a' * 32}"}
-    own = {
-        f"gpushare_{part}_image_{name}": value
-        for part in ("extender", "device_plugin")
-        for name, value in image.items()
-    }
-    host = {"gpushare_extender_topology": "service", "gpushare_extender_port": 9, "gpushare_memory_unit": "MiB", **own}
-    results = evaluate_role("gpushare", {"own": host}, "[__gpushare_extender_workload, __gpushare_plugin_pod_spec]")
-    workload, plugin = results["own"]
+def check_variables(workload, plugin):
+    """Images, unit and port are variables."""
     [extender], [container] = workload["spec"]["template"]["spec"]["containers"], plugin["containers"]
-    assert [extender["image"], container["image"]] == [f"registry.example.com:5000/own@sha256:{'0a' * 32}"] * 2
+    assert [extender["image"], container["image"]] == [f"registry.example.com:5000/own@{DIGEST}"] * 2
     assert "--memory-unit=MiB" in container["command"]
     assert [each["containerPort"] for each in extender["ports"]] == [9]
     assert {"name": "PORT", "value": "9"} in extender["env"]
 
 
-def test_extender_pods_run_on_control_planes_of_either_label(evaluate_role):
-    results = evaluate_role("gpushare", {"beside": {}}, "__gpushare_extender_workload.spec.template.spec")
-    affinity = results["beside"]["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+def check_nodes(pod):
+    """The pods of the extender run on control planes of either label."""
+    affinity = pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
     keys = {term["matchExpressions"][0]["key"].rpartition("/")[2] for term in affinity["nodeSelectorTerms"]}
     assert keys == {"control-plane", "master"}
-    assert {each["key"].rpartition("/")[2] for each in results["beside"]["tolerations"]} >= keys
+    assert {each["key"].rpartition("/")[2] for each in pod["tolerations"]} >= keys
 
 
-def test_service_selects_only_the_extender_of_its_topology(evaluate_role):
-    """The other extender is removed last when the topology changes. Selectors of workloads are immutable."""
-    hosts = {name: {"gpushare_extender_topology": name} for name in ("control_plane", "service")}
-    results = evaluate_role(
-        "gpushare", hosts, "[__gpushare_extender_workload.spec, __gpushare_extender_service.spec.selector]"
-    )
-    labels = {name: spec["template"]["metadata"]["labels"].items() for name, (spec, _selector) in results.items()}
-    for spec, _selector in results.values():
+def check_selectors(found):
+    """The service selects only the extender of its topology: the other one is removed last when the topology changes. Selectors of workloads are immutable."""
+    specs = {name: each["workload"]["spec"] for name, each in found.items()}
+    for spec in specs.values():
         assert spec["selector"] == {"matchLabels": {"app": "gpushare", "component": "gpushare-schd-extender"}}
-    selector = results["service"][1].items()
+    labels = {name: spec["template"]["metadata"]["labels"].items() for name, spec in specs.items()}
+    selector = found["service"]["selector"].items()
     assert selector <= labels["service"]
     assert not selector <= labels["control_plane"]
+
+
+def check_folders(specs):
+    """The device plugin uses the folder of the kubelet."""
+    folders = {name: spec["volumes"][0]["hostPath"]["path"] for name, spec in specs.items()}
+    assert folders == {"usual": "/var/lib/kubelet/device-plugins", "elsewhere": "/var/lib/k0s/kubelet/device-plugins"}
+    # The plugin supports only this path.
+    for spec in specs.values():
+        assert spec["containers"][0]["volumeMounts"][0]["mountPath"] == "/var/lib/kubelet/device-plugins"
 
 
 def gpus(number, gibibytes):
@@ -175,16 +218,6 @@ def test_expected_memory_of_a_node_and_hosts_that_are_refused(evaluate_role):
     )
     for name, (_found, _variables, words) in FACTS.items():
         assert str(results[name]).startswith(words), results[name]
-
-
-def test_device_plugin_uses_the_folder_of_the_kubelet(evaluate_role):
-    hosts = {"usual": {}, "elsewhere": {"gpushare_kubelet_dir": "/var/lib/k0s/kubelet"}}
-    results = evaluate_role("gpushare", hosts, "__gpushare_plugin_pod_spec")
-    folders = {name: spec["volumes"][0]["hostPath"]["path"] for name, spec in results.items()}
-    assert folders == {"usual": "/var/lib/kubelet/device-plugins", "elsewhere": "/var/lib/k0s/kubelet/device-plugins"}
-    # The plugin supports only this path.
-    for spec in results.values():
-        assert spec["containers"][0]["volumeMounts"][0]["mountPath"] == "/var/lib/kubelet/device-plugins"
 
 
 def host_with_pods(capacity, expected, allocated=0, unit="GiB", elsewhere=0, drained=(), **more):
@@ -252,25 +285,3 @@ def test_default_runtime_of_pods_without_a_runtime_class_must_be_nvidias(evaluat
     assert "Host runc: pods get the runtime runc and see no GPU, because the extender acs/" in results["runc"]
     assert "set containerd_nvidia_set_default to true" in results["runc"]
     assert "the runtime of a daemon that does not answer" in results["no-answer"]
-
-
-DIGEST = "sha256:" + "0a" * 32
-#: Variables of the extender's image, and whether its account reads ConfigMaps and its pods keep their RuntimeClass.
-EXTENDERS = {
-    "default": ({}, False),
-    "mirror": ({"gpu_image_registry": "registry.example.com/mirror"}, False),
-    "pinned": ({"gpushare_extender_image_tag": f"1.11-d170d8a@{DIGEST}"}, False),
-    "digest": ({"gpushare_extender_image_tag": DIGEST}, False),
-    "own": ({"gpushare_extender_image_tag": "c0b6141"}, True),
-    "own-digest": (
-        {"gpushare_extender_image_repository": "own/gpushare-extender", "gpushare_extender_image_tag": DIGEST},
-        True,
-    ),
-}
-
-
-def test_published_extender_is_recognized_by_tag_or_digest(evaluate_role):
-    hosts = {name: variables for name, (variables, _newer) in EXTENDERS.items()}
-    expression = "[gpushare_extender_read_config_maps | bool, gpushare_extender_keeps_runtime_class | bool]"
-    results = evaluate_role("gpushare", hosts, expression)
-    assert results == {name: [newer, newer] for name, (_variables, newer) in EXTENDERS.items()}

@@ -88,14 +88,3 @@ def check_config_maps(rendered):
         for name, (_manifest, helm) in rendered.items()
         if "mps" in helm["objects"]["config_map"]["data"]["default"]
     } == {"mps"}
-
-
-def test_mps_for_all_nodes_is_left_to_the_daemon_of_the_chart(evaluate_role):
-    load = {"ansible.builtin.include_vars": {"dir": str(ROOT / "roles/k8s_device_plugin/vars/nvidia")}}
-    facts = {"nvml": {"source": "none", "error": None, "gpus": []}}
-    hosts = {
-        method: {"k8s_device_plugin_config": MPS, "k8s_device_plugin_method": method} for method in ("manifest", "helm")
-    }
-    found = evaluate_role("k8s_device_plugin", hosts, "__k8s_device_plugin_problem", task=load, facts=facts)
-    assert found["helm"] == ""
-    assert "set k8s_device_plugin_method to helm, whose chart has such a daemon" in found["manifest"]

@@ -99,48 +99,63 @@ def test_wait_with_unready_node_fails_unless_wait_fail_is_false(evaluate_role):
     assert not failures["offline"]
 
 
-def test_nodes_with_an_unmanaged_plugin_are_refused_unless_it_leaves_or_is_adopted(evaluate_role):
-    row = {"name": "w1", "known": True, "gpu_operator": [], "unmanaged_plugins": ["kube-system/other"]}
-    common = {
-        "__k8s_device_plugin_hosts": [{"host": "h1", "node": "w1"}],
-        "__k8s_device_plugin_before": {"nodes": [row], "owners": []},
-        "__k8s_device_plugin_daemon_set": "plugin",
-        "__k8s_device_plugin_vendor": "NVIDIA",
-        "__k8s_device_plugin_by_manifest": True,
-    }
-    hosts = {
-        "unmanaged": common,
-        "leaving": {**common, "gpu_sharing_leaving": ["w1"]},
-        "adopted": {**common, "__k8s_device_plugin_daemon_set": "other"},
-        "adopted-with-helm": {
-            **common,
-            "__k8s_device_plugin_daemon_set": "other",
-            "__k8s_device_plugin_by_manifest": False,
-        },
-    }
-    found = evaluate_role("k8s_device_plugin", hosts, "__k8s_device_plugin_refusals")
+LABEL = "nvidia.com/gpu.deploy.device-plugin"
+#: Variables of hosts, and whether the plugin keeps off nodes with that of NVIDIA's GPU Operator.
+OPERATED = {
+    "operated": ({"gpu_sharing_plan": {"cluster": {"operator": {"namespace": "nvidia"}}}}, True),
+    # The labels stay where the ClusterPolicy deploys no device plugin.
+    "disabled": ({"gpu_sharing_plan": {"cluster": {"operator": {}}}}, False),
+    "unplanned": ({}, False),
+    # The role without a plan.
+    "alone": ({"__k8s_device_plugin_before": {"operator_plugins": True}}, True),
+    "alone-disabled": ({"__k8s_device_plugin_before": {"operator_plugins": False}}, False),
+}
+UNMANAGED = {
+    # The variables of a vendor would take the place of these.
+    "loads_vendor": False,
+    "__k8s_device_plugin_hosts": [{"host": "h1", "node": "w1"}],
+    "__k8s_device_plugin_before": {
+        "nodes": [{"name": "w1", "known": True, "gpu_operator": [], "unmanaged_plugins": ["kube-system/other"]}],
+        "owners": [],
+    },
+    "__k8s_device_plugin_daemon_set": "plugin",
+    "__k8s_device_plugin_vendor": "NVIDIA",
+    "__k8s_device_plugin_by_manifest": True,
+}
+OTHER = {"__k8s_device_plugin_daemon_set": "other"}
+#: Variables of hosts whose nodes have an unmanaged plugin, and whether they are refused: not if it leaves or is adopted.
+PLUGINS = {
+    "unmanaged": ({}, True),
+    "leaving": ({"gpu_sharing_leaving": ["w1"]}, False),
+    "adopted": (OTHER, False),
+    "adopted-with-helm": ({**OTHER, "__k8s_device_plugin_by_manifest": False}, True),
+}
+MPS = {"version": "v1", "sharing": {"mps": {"resources": [{"name": "nvidia.com/gpu", "replicas": 4}]}}}
+
+
+def test_plugins_of_others_and_mps_for_all_nodes_are_respected(evaluate_role):
+    """One run for all: each host shows a variable of its own."""
+    vendor = {"dir": str(ROOT / "roles/k8s_device_plugin/vars/nvidia")}
+    load = {"ansible.builtin.include_vars": vendor, "when": "loads_vendor | default(true)"}
+    facts = {"nvml": {"source": "none", "error": None, "gpus": []}}
+    terms = "__k8s_device_plugin_affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
+    hosts = {name: {**variables, "shown": "{{ " + terms + " }}"} for name, (variables, _off) in OPERATED.items()}
+    for name, (variables, _refused) in PLUGINS.items():
+        hosts[name] = {**UNMANAGED, **variables, "shown": "{{ __k8s_device_plugin_refusals }}"}
+    for method in ("manifest", "helm"):
+        config = {"k8s_device_plugin_config": MPS, "k8s_device_plugin_method": method}
+        hosts[method] = {**config, "shown": "{{ __k8s_device_plugin_problem }}"}
+    found = evaluate_role("k8s_device_plugin", hosts, "shown", task=load, facts=facts)
+    values = ["true", "paused-for-mig-change", "paused-for-driver-upgrade"]
+    expected = [{"key": LABEL, "operator": "NotIn", "values": values}]
+    for name, (_variables, keeps_off) in OPERATED.items():
+        [term] = found[name]
+        assert [each for each in term["matchExpressions"] if each["key"] == LABEL] == (expected if keeps_off else [])
     (sentence,) = found["unmanaged"]
     assert sentence.startswith("Node w1: its GPUs are already advertised by kube-system/other, and two device plugins")
-    assert found == {"unmanaged": [sentence], "leaving": [], "adopted": [], "adopted-with-helm": [sentence]}
-
-
-def test_plugin_keeps_off_nodes_with_that_of_the_gpu_operator(evaluate_role):
-    load = {"ansible.builtin.include_vars": {"dir": str(ROOT / "roles/k8s_device_plugin/vars/nvidia")}}
-    label = "nvidia.com/gpu.deploy.device-plugin"
-    hosts = {
-        "operated": {"gpu_sharing_plan": {"cluster": {"operator": {"namespace": "nvidia"}}}},
-        # The labels stay where the ClusterPolicy deploys no device plugin.
-        "disabled": {"gpu_sharing_plan": {"cluster": {"operator": {}}}},
-        "unplanned": {},
-        # The role without a plan.
-        "alone": {"__k8s_device_plugin_before": {"operator_plugins": True}},
-        "alone-disabled": {"__k8s_device_plugin_before": {"operator_plugins": False}},
+    assert {name: found[name] for name in PLUGINS} == {
+        name: [sentence] if refused else [] for name, (_variables, refused) in PLUGINS.items()
     }
-    terms = "__k8s_device_plugin_affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms"
-    found = evaluate_role("k8s_device_plugin", hosts, terms, task=load)
-    values = ["true", "paused-for-mig-change", "paused-for-driver-upgrade"]
-    kept_off = {
-        name: [each for each in term["matchExpressions"] if each["key"] == label] for name, [term] in found.items()
-    }
-    expected = [{"key": label, "operator": "NotIn", "values": values}]
-    assert kept_off == {name: expected if name in ("operated", "alone") else [] for name in hosts}
+    # The chart has a daemon of MPS for all nodes.
+    assert found["helm"] == ""
+    assert "set k8s_device_plugin_method to helm, whose chart has such a daemon" in found["manifest"]

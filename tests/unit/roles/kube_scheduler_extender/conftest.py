@@ -12,14 +12,13 @@ import pytest
 from fakes.loopback_api import serve_in_thread, write_kubeconfig
 from fakes.scheduler_machine import ControlPlanes
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import find_task
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE, find_task
 from ansible_collections.gpu.kubernetes.tests.unit.roles.kube_scheduler_extender.control_planes import (
     MANIFEST,
     RECORD_PATH,
+    describe_hosts,
     extender,
 )
-
-LOCAL = {"ansible_connection": "local", "ansible_become": False}
 
 
 @pytest.fixture
@@ -46,15 +45,6 @@ def apply(run, tmp_path):
         pytest.skip("only root gives files to root")
 
     def play(planes, *options, extenders=("one",), parts=(), **variables):
-        hosts = {
-            name: {
-                **LOCAL,
-                "gpu_node_name": name,
-                "kube_scheduler_extender_manifest": str(folder / "manifests" / "kube-scheduler.yaml"),
-                "kube_scheduler_extender_state_dir": str(folder),
-            }
-            for name, folder in planes.folders.items()
-        }
         role = "gpu.kubernetes.kube_scheduler_extender"
         tasks = [
             find_task("kube_scheduler_extender", "change", part)
@@ -77,7 +67,9 @@ def apply(run, tmp_path):
             "gpu_kubeconfig": str(write_kubeconfig(planes.cluster.url, tmp_path / "kubeconfig")),
             **variables,
         }
-        code, output = run({"all": {"hosts": hosts}}, playbook, *options, **role_variables)
+        code, output = run(
+            {"all": {"hosts": describe_hosts(planes), "vars": HERE}}, playbook, *options, **role_variables
+        )
         changes = dict(re.findall(r"^(\S+) +: ok=\d+ +changed=(\d+)", output, re.MULTILINE))
         return code, {name: int(count) for name, count in changes.items()}, " ".join(output.split())
 

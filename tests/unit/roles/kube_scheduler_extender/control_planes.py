@@ -16,6 +16,18 @@ RECORD_PATH = "state/kube-scheduler-change.json"
 FAILS = {"kube_scheduler_extender_keep": False, "kube_scheduler_extender_timeout": 1}
 
 
+def describe_hosts(planes):
+    """The variables of the control planes by host."""
+    return {
+        name: {
+            "gpu_node_name": name,
+            "kube_scheduler_extender_manifest": str(folder / "manifests" / "kube-scheduler.yaml"),
+            "kube_scheduler_extender_state_dir": str(folder),
+        }
+        for name, folder in planes.folders.items()
+    }
+
+
 def extender(name: str, **more):
     url = f"http://127.0.0.1:1/{name}"
     return {"urlPrefix": url, "filterVerb": "filter", "managedResources": [{"name": f"example.com/{name}"}], **more}

@@ -43,8 +43,30 @@ def extender_of(objects):
     return container
 
 
-def test_accounts_and_containers_have_only_required_rights(render):
-    [(objects, settings), (allowing, _settings)] = render(plain={}, allowing={"nano_gpu_replace_host_binaries": True})
+def test_objects_and_settings_follow_the_variables(render):
+    service = {"found": [[{"spec": {"clusterIP": "fd00::9"}}]]}
+    image = {"registry": "registry.example.com:5000", "repository": "own", "tag": f"sha256:{'0a' * 32}"}
+    own_image = {f"nano_gpu_extender_image_{name}": value for name, value in image.items()}
+    [plain, (allowing, _settings), elastic, own, (_objects, without_service)] = render(
+        plain={},
+        allowing={"nano_gpu_replace_host_binaries": True},
+        elastic={
+            "nano_gpu_api": "elasticgpu",
+            "nano_gpu_policy": "spread",
+            "nano_gpu_weight": 5,
+            "__extender_sharing_service": service,
+        },
+        own={**own_image, "nano_gpu_extender_url": "https://lb.example.com/scheduler"},
+        early={"__extender_sharing_service": {"found": [[]]}},
+    )
+    check_defaults(*plain, allowing)
+    check_other_api(*elastic)
+    check_own_image_and_address(*own)
+    assert without_service["urlPrefix"] == ""
+
+
+def check_defaults(objects, settings, allowing):
+    """Accounts and containers have only the required rights."""
     assert "runtimeClassName" not in agent_of(objects)
     assert settings["urlPrefix"] == "http://10.96.0.9:39999/scheduler"
     assert [each["name"] for each in settings["managedResources"]] == ["nano-gpu/gpu-percent"]
@@ -89,20 +111,7 @@ def check_rights(objects):
     assert permissions["nano-gpu-scheduler"] == reads | nodes | {("pods", "update"), ("pods/binding", "create")}
 
 
-def test_other_api_images_and_addresses(render):
-    service = {"found": [[{"spec": {"clusterIP": "fd00::9"}}]]}
-    image = {"registry": "registry.example.com:5000", "repository": "own", "tag": f"sha256:{'0a' * 32}"}
-    own = {f"nano_gpu_extender_image_{name}": value for name, value in image.items()}
-    [(objects, settings), (own_objects, with_own_url), (_objects, without_service)] = render(
-        elastic={
-            "nano_gpu_api": "elasticgpu",
-            "nano_gpu_policy": "spread",
-            "nano_gpu_weight": 5,
-            "__extender_sharing_service": service,
-        },
-        own={**own, "nano_gpu_extender_url": "https://lb.example.com/scheduler"},
-        early={"__extender_sharing_service": {"found": [[]]}},
-    )
+def check_other_api(objects, settings):
     extender = extender_of(objects)
     assert extender["image"] == "ccr.ccs.tencentyun.com/elasticai/elastic-gpu-scheduler:latest"
     assert extender["command"][1:] == ["-v", "2", "-priority", "spread", "-mode", "gpushare"]
@@ -117,9 +126,11 @@ def test_other_api_images_and_addresses(render):
         "elasticgpu.io/gpu-memory",
     ]
     assert extenders.check([settings]) == []
-    assert extender_of(own_objects)["image"] == f"registry.example.com:5000/own@sha256:{'0a' * 32}"
-    assert (with_own_url["urlPrefix"], with_own_url["enableHTTPS"]) == ("https://lb.example.com/scheduler", True)
-    assert without_service["urlPrefix"] == ""
+
+
+def check_own_image_and_address(objects, settings):
+    assert extender_of(objects)["image"] == f"registry.example.com:5000/own@sha256:{'0a' * 32}"
+    assert (settings["urlPrefix"], settings["enableHTTPS"]) == ("https://lb.example.com/scheduler", True)
 
 
 def gpu(memory=40, **more):
