@@ -116,7 +116,7 @@ class Change:
     @property
     def enters_host_role(self) -> bool:
         """Return whether a role changes the host before NVIDIA's device plugin may start there."""
-        return self.serves and self.uses_host_role and self.changes
+        return self.serves and self.uses_host_role and (self.changes or self.node.is_kept_off)
 
     @property
     def is_change(self) -> bool:

@@ -15,6 +15,8 @@ from .plugin_config import LABEL, Request, strategy_of_name
 
 #: How the reason begins that is noted with the cordon of a node whose strategy changes.
 REASON = "change of the sharing strategy"
+#: The label that keeps NVIDIA's device plugin off a node while the node changes.
+CHANGE_LABEL = "gpu-kubernetes/sharing-change"
 #: Tags of the playbooks: checks before any change, NVIDIA's device plugin, the other strategies, kube-scheduler.
 TAGS = ("preflight", "device_plugin", "sharing", "scheduler")
 #: The record of managed labels, which names the owner of each.
@@ -116,6 +118,11 @@ class NodeState:
     def is_changing(self) -> bool:
         """Return whether an earlier run has cordoned the node for a change of its strategy."""
         return self.maintenance.startswith(REASON)
+
+    @property
+    def is_kept_off(self) -> bool:
+        """Return whether an interrupted change keeps NVIDIA's device plugin off the node."""
+        return CHANGE_LABEL in self.labels
 
     @property
     def changing(self) -> list[Strategy]:

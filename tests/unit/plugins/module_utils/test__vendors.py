@@ -82,5 +82,12 @@ def test_no_other_code_names_another_vendor() -> None:
     )
     found = {name for name in found if not name.startswith(owners) and not name.endswith("/argument_specs.yml")}
     # Kernel drivers' files with the memory of a GPU, the vendors' exporters and the series of these, a row each.
-    rows = ("_vendors", "_nvml/pci", "_exporters/catalogue", "_monitoring/series", "_checks/vendors")
+    rows = (
+        "_vendors",
+        "_nvml/pci",
+        "_exporters/catalogue",
+        "_exporters/xpumd",
+        "_monitoring/series",
+        "_checks/vendors",
+    )
     assert found == {f"plugins/module_utils/{name}.py" for name in rows}

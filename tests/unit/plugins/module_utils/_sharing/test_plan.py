@@ -16,7 +16,12 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue 
     STRATEGIES,
     WITH_NODE_ROLE,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import REASON, Cluster, reason_of
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import (
+    CHANGE_LABEL,
+    REASON,
+    Cluster,
+    reason_of,
+)
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import (
     list_blockers,
     plan_sharing,
@@ -111,6 +116,15 @@ def test_pair_of_strategies_is_resumed_after_each_step(before, after):
         # Also on a node without the strategy, because its objects may be in the cluster.
         others = {NVIDIA_ROLE, new.node_role}
         assert [role for role in row["node_absent"] if role not in others] == [*filter(None, [old.node_role])]
+
+
+@pytest.mark.parametrize("after", ["mps", "mig"])
+def test_plugin_stays_off_a_node_whose_configuration_is_named_and_whose_host_is_not_ready(after):
+    """The interrupted run has named the configuration, and the role has not prepared the host for the plugin yet."""
+    off = {**label_of(after), CHANGE_LABEL: "true"}
+    row = plan_one(empty_node(strategy=after, reason=reason_of(["exclusive"], after), labels=off), after)
+    assert (row["pause"], row["cordon"], row["blockers"]) == (True, True, [])
+    assert row["node_present"] == [STRATEGIES[after].node_role, NVIDIA_ROLE]
 
 
 @pytest.mark.parametrize(
