@@ -135,25 +135,16 @@ def run_tasks(refusals, nvml_builder, tmp_path):
     return run
 
 
-#: The same where a playbook checks the toolkits, if there are any.
-PREFLIGHT = {
-    "declared": (MISTAKES["no-release"][0], "which is not a release of CUDA"),
-    "none": ({**MISTAKES["no-release"][0], "cuda_versions": []}, ""),
-}
-
-
 def test_mistakes_are_refused(run_tasks, nvml_builder, tmp_path):
     driver = {"library": nvml_builder.library("t4")}
     hosts = {name: host for name, (host, _words) in MISTAKES.items()}
-    hosts |= {name: {**host, "part": "preflight"} for name, (host, _words) in PREFLIGHT.items()}
     hosts |= {name: {**driver, **host} for name, (host, _words) in WITH_DRIVER.items()}
     hosts |= {
         name: {**driver, **PACKAGE, **host, "path": write_programs(tmp_path / name, **answers)}
         for name, (host, answers, _words) in AVAILABLE.items()
     }
-    messages = run_tasks(["{{ part | default('check') }}"], hosts)
-    cases = {**MISTAKES, **PREFLIGHT, **WITH_DRIVER, **AVAILABLE}
-    expected = {name: case[-1] for name, case in cases.items()}
+    messages = run_tasks(["check"], hosts)
+    expected = {name: case[-1] for name, case in {**MISTAKES, **WITH_DRIVER, **AVAILABLE}.items()}
     assert sorted(messages) == sorted(expected)
     for name, words in expected.items():
         assert bool(messages[name]) == bool(words), (name, messages[name])
@@ -187,3 +178,10 @@ def test_installed_compiler_is_verified(run_tasks, nvml_builder, tmp_path):
     for name, (_text, _variables, words) in COMPILERS.items():
         assert bool(messages[name]) == bool(words), (name, messages[name])
         assert words in messages[name], messages[name]
+
+
+def test_playbooks_check_the_toolkits_only_where_they_are_declared(run_tasks):
+    mistake, _words = MISTAKES["no-release"]
+    messages = run_tasks(["preflight"], {"declared": mistake, "none": {**mistake, "cuda_versions": []}})
+    assert "which is not a release of CUDA" in messages["declared"]
+    assert messages["none"] == ""

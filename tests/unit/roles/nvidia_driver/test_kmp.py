@@ -7,6 +7,8 @@ from __future__ import annotations
 import json
 import os
 
+import pytest
+
 KMP = "nvidia-open-driver-G06-signed-cuda-kmp-default"
 LIBRARIES = "nvidia-compute-utils-G06"
 DAEMON = "nvidia-persistenced"
@@ -67,92 +69,116 @@ elif "locks" in words:
 """
 
 
-LATEST = {KMP: NEW, LIBRARIES: "580.95.05-1", DAEMON: "580.95.05-1"}
-OLDER = {KMP: OLD, LIBRARIES: "580.82.07-1", DAEMON: "580.82.07-1"}
-ALL = sorted(LATEST)
-MIXED = {KMP: NEW, LIBRARIES: "580.82.07-1", DAEMON: "580.82.07-1"}
-#: Variables of a host, its packages before, the start of the message, and its packages and locks afterwards. ``library`` is the driver's version.
-HOSTS = {
-    "nothing": ({}, {}, "", LATEST, ALL),
-    "branch": ({"nvidia_driver_branch": "580"}, {}, "", LATEST, ALL),
-    "version": ({"nvidia_driver_version": "580.82.07"}, {}, "", OLDER, ALL),
-    "predicted": ({"nvidia_driver_version": "580.82.07", "check": True}, {}, "", {}, []),
-    "installed": ({}, {KMP: OLD}, "", OLDER, ALL),
-    "not-built": (
-        {"nvidia_driver_version": "580.105.08"},
-        {},
-        f"not-built: the distribution has {KMP} of the driver 580.82.07, 580.95.05, and not of 580.105.08; request one of these",
-        {},
-        [],
-    ),
-    "older-libraries": (
-        {"library": "580.82.07"},
-        MIXED,
-        f"older-libraries: {KMP} has version 580.95.05 of the driver, but the libraries have 580.82.07, ",
-        MIXED,
-        None,
-    ),
+@pytest.fixture
+def suse(refusals, tmp_path):
+    """Run package tasks of the role on a host with a driver and packages: message, installed packages, locked packages."""
+    (tmp_path / "bin").mkdir()
+    for name in ("zypper", "rpm"):
+        (tmp_path / "bin" / name).write_text(PROGRAMS)
+        (tmp_path / "bin" / name).chmod(0o755)
+    (tmp_path / "available").write_text(json.dumps(AVAILABLE))
+
+    def run_tasks(library=None, installed=None, check=False, file="packages", hosts=None, **variables):
+        if installed is not None:
+            (tmp_path / "installed").write_text(json.dumps(installed))
+        driver = {"library_version": library, "installed_module_version": library, "secure_boot": False}
+        nvml = {"gpus": [], "nvswitches": 0, "error": None, "driver": driver}
+        messages = refusals(
+            "nvidia_driver",
+            ["set_vars", file],
+            {
+                name: {**host, "nvidia_driver_require_gpu": False}
+                for name, host in (hosts or {"node": variables}).items()
+            },
+            variables={
+                "__nvidia_driver_entry_point": "present",
+                "nvidia_driver_manage_repository": False,
+                "nvidia_driver_state_dir": str(tmp_path / "state"),
+            },
+            facts=LEAP,
+            extra={"__nvidia_driver_facts": {"ansible_facts": {"nvml": nvml}}},
+            environment={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+            check_mode=check,
+        )
+        found = [
+            json.loads((tmp_path / name).read_text() if (tmp_path / name).exists() else "{}")
+            for name in ("installed", "locked")
+        ]
+        return messages if hosts else messages["node"], found[0], sorted(found[1])
+
+    return run_tasks
+
+
+#: Variables, and the version of the kernel modules.
+REQUESTS = {
+    "nothing": ({}, NEW),
+    "branch": ({"nvidia_driver_branch": "580"}, NEW),
+    "version": ({"nvidia_driver_version": "580.82.07"}, OLD),
 }
+
+
+@pytest.mark.parametrize(
+    "request_name", ["nothing", *(pytest.param(name, marks=pytest.mark.thorough) for name in ("branch", "version"))]
+)
+def test_libraries_get_the_version_of_the_kernel_modules_and_all_are_held(suse, tmp_path, request_name):
+    variables, edition = REQUESTS[request_name]
+    version = edition.partition("_k")[0] + "-1"
+    if request_name == "version":
+        assert suse(check=True, **variables) == ("", {}, [])
+    assert suse(**variables) == (
+        "",
+        {KMP: edition, LIBRARIES: version, DAEMON: version},
+        sorted([KMP, LIBRARIES, DAEMON]),
+    )
+    calls = (tmp_path / "calls").read_text()
+    assert [KMP in line for line in calls.splitlines()] == [True, False]
+
+
+def test_installed_kernel_modules_are_held_at_their_version(suse):
+    message, installed, locked = suse(installed={KMP: OLD})
+    assert (message, installed[KMP], installed[LIBRARIES], locked) == (
+        "",
+        OLD,
+        "580.82.07-1",
+        sorted([KMP, LIBRARIES, DAEMON]),
+    )
+
+
+def test_version_without_kernel_modules_is_refused(suse):
+    message, installed, locked = suse(nvidia_driver_version="580.105.08")
+    assert message.startswith(
+        f"node: the distribution has {KMP} of the driver 580.82.07, 580.95.05, and not of 580.105.08; request one of these"
+    )
+    assert (installed, locked) == ({}, [])
+
+
+def test_libraries_older_than_the_kernel_modules_are_reported(suse):
+    installed = {KMP: NEW, LIBRARIES: "580.82.07-1", DAEMON: "580.82.07-1"}
+    message, after, _locked = suse(library="580.82.07", installed=installed)
+    assert message.startswith(f"node: {KMP} has version 580.95.05 of the driver, but the libraries have 580.82.07, ")
+    assert after == installed
+
+
 #: Variables of a host with driver 580.82.07, and the message before any change.
 SWAPS = {
     "same": ({"nvidia_driver_branch": "580"}, ""),
     "newer": (
         {"nvidia_driver_version": "580.95.05"},
-        f"newer: the host has the driver 580.82.07, and 580.95.05 is requested; {KMP}, which the distribution builds, cannot",
+        f"{{}}: the host has the driver 580.82.07, and 580.95.05 is requested; {KMP}, which the distribution builds, cannot",
     ),
     "generation": (
         {"nvidia_driver_branch": "595"},
-        "generation: the host has the driver 580.82.07, and 595.* is requested; nvidia-open-driver-G07-signed-cuda-kmp-default, ",
+        "{}: the host has the driver 580.82.07, and 595.* is requested; nvidia-open-driver-G07-signed-cuda-kmp-default, ",
     ),
     "libraries-alone": ({"nvidia_driver_version": "580.95.05", "nvidia_driver_kernel_modules": "none"}, ""),
 }
 
 
-def test_libraries_get_the_version_of_the_kernel_modules_and_all_are_held(refusals, tmp_path):
-    """Of the modules that are installed, else of those that the distribution has; another version is refused before any change."""
-    hosts = {
-        **{name: {"part": "packages", "packages": before, **more} for name, (more, before, *_rest) in HOSTS.items()},
-        **{
-            name: {"part": "validate_managed", "library": "580.82.07", **more} for name, (more, _words) in SWAPS.items()
-        },
-    }
-    for name, host in hosts.items():
-        folder = tmp_path / name
-        (folder / "bin").mkdir(parents=True)
-        for program in ("zypper", "rpm"):
-            (folder / "bin" / program).write_text(PROGRAMS)
-            (folder / "bin" / program).chmod(0o755)
-        (folder / "available").write_text(json.dumps(AVAILABLE))
-        (folder / "installed").write_text(json.dumps(host.pop("packages", {})))
-        if name in SWAPS:
-            (folder / "state" / "state").mkdir(parents=True)
-            (folder / "state" / "state" / "packages-nvidia-driver.json").write_text("{}")
-    common = {"library": "", "check": False, "nvidia_driver_require_gpu": False}
-    driver = {"library_version": "{{ library }}", "installed_module_version": "{{ library }}", "secure_boot": False}
-    nvml = {"gpus": [], "nvswitches": 0, "error": None, "driver": driver}
-    messages = refusals(
-        "nvidia_driver",
-        ["set_vars", "{{ part }}"],
-        {name: {**common, **host} for name, host in hosts.items()},
-        variables={
-            "__nvidia_driver_entry_point": "present",
-            "nvidia_driver_manage_repository": False,
-            "nvidia_driver_state_dir": f"{tmp_path}/{{{{ inventory_hostname }}}}/state",
-        },
-        facts=LEAP,
-        extra={"__nvidia_driver_facts": {"ansible_facts": {"nvml": nvml}}},
-        environment={"PATH": f"{tmp_path}/{{{{ inventory_hostname }}}}/bin:{os.environ['PATH']}"},
-        check_mode="{{ check }}",
-    )
-    expected = {name: words for name, (*_rest, words) in SWAPS.items()}
-    expected |= {name: words for name, (_more, _before, words, *_rest) in HOSTS.items()}
-    for name, words in expected.items():
-        assert bool(messages[name]) == bool(words), (name, messages[name])
-        assert messages[name].startswith(words), messages[name]
-    for name, (*_rest, packages, locked) in HOSTS.items():
-        assert json.loads((tmp_path / name / "installed").read_text()) == packages, name
-        path = tmp_path / name / "locked"
-        # The libraries that the test installs have no lock before.
-        assert locked is None or sorted(json.loads(path.read_text()) if path.exists() else []) == locked, name
-    calls = (tmp_path / "version" / "calls").read_text()
-    assert [KMP in line for line in calls.splitlines()] == [True, False]
+def test_another_version_is_refused_before_any_change(suse, tmp_path):
+    (tmp_path / "state" / "state").mkdir(parents=True)
+    (tmp_path / "state" / "state" / "packages-nvidia-driver.json").write_text("{}")
+    hosts = {name: variables for name, (variables, _words) in SWAPS.items()}
+    messages, _installed, _locked = suse(library="580.82.07", file="validate_managed", hosts=hosts)
+    for name, (_variables, words) in SWAPS.items():
+        assert bool(messages[name]) == bool(words), messages[name]
+        assert messages[name].startswith(words.format(name))

@@ -64,25 +64,23 @@ DRIVER = {
 }
 
 
-#: Another distribution, its family, its version, and the running kernel.
-ROCKY = ("Rocky", "RedHat", "9.4", "5.14.0-427.el9.x86_64")
-FEDORA = ("Fedora", "RedHat", "99", "7.9.9-100.fc99.x86_64")
+def test_mistakes_are_refused(refusals):
+    hosts = {name: variables for name, (variables, _words) in DRIVER.items()}
+    versions = {"library_version": None, "installed_module_version": None, "loaded_module_version": None}
+    driver = {**versions, "secure_boot": False, "works": False}
+    nvml_result = {
+        "ansible_facts": {"nvml": {"gpus": [{"name": "a GPU", "lost": False}], "nvswitches": 0, "driver": driver}}
+    }
+    messages = refusals("nvidia_driver", ["check"], hosts, facts=DEBIAN, extra={"__nvidia_driver_facts": nvml_result})
+    assert sorted(messages) == sorted(DRIVER)
+    for name, (_variables, words) in DRIVER.items():
+        assert bool(messages[name]) == bool(words), messages[name]
+        assert words in messages[name], messages[name]
 
 
-def read_facts(distribution, family, version, kernel):
-    """The facts of a host with another distribution."""
-    release = {"distribution_version": version, "distribution_major_version": version.partition(".")[0]}
-    return {**DEBIAN, "distribution": distribution, "os_family": family, "kernel": kernel, **release}
+ROCKY = {**DEBIAN, "distribution": "Rocky", "os_family": "RedHat", "pkg_mgr": "dnf", "distribution_version": "9.4"}
 
 
-#: The user's repository on a release without a known key, and the message. These packages do not need DKMS.
-REPOSITORIES = {
-    "no-key": (
-        {},
-        "/cuda/repos/fedora99/x86_64; set its key_url with its key_checksum, ",
-    ),
-    "key-path": ({"key_path": "/etc/pki/rpm-gpg/nvidia.asc"}, ""),
-}
 #: A host whose distribution has DKMS in EPEL: output of rpm and dnf, variables, and whether it is refused.
 DKMS = {
     "installed": ("installed 3.1.1-1.el9", "", {}, False),
@@ -103,131 +101,39 @@ DKMS = {
 }
 
 
-NO_DKMS = "{}: DKMS, which builds the driver's kernel modules, is in EPEL on this distribution; enable that repository first. "
-
-
-OPEN, CLOSED = ["nvidia-utils", "nvidia-open", "nvidia-open-lts", "nvidia-open-dkms"], ["nvidia-utils", "nvidia-lts"]
-LTS, ZEN = "6.12.58-1-lts", "6.17.8-zen1-1-zen"
-AUR = {"nvidia_driver_packages": ["nvidia-580xx-utils", "nvidia-580xx-dkms"]}
-FORCED = {"nvidia_driver_kernel_modules": "proprietary"}
-#: By the GPU's support for open kernel modules: the kernel, packages of pacman, variables, and the message.
-ARCH = {
-    "impossible": {
-        "now": (LTS, OPEN, {}, "pacman's repositories have no nvidia-lts, the proprietary kernel modules for the"),
-        "older-mirror": (LTS, CLOSED, {}, ""),
-        "no-lists-yet": (LTS, [], {}, ""),
-        "own-packages": (LTS, OPEN, AUR, ""),
-    },
-    "possible": {
-        "now": (LTS, OPEN, {}, ""),
-        "zen": (ZEN, OPEN, {}, ""),
-        "older-mirror": (LTS, CLOSED, {}, "pacman's repositories have no nvidia-open-lts, the open kernel modules for"),
-        "forced": (ZEN, OPEN, FORCED, "from the AUR), set nvidia_driver_kernel_modules to open, or set nvidia_driver"),
-    },
-}
-
-
-# The whole check decides whether a package manager is queried; other hosts differ only in its answer.
-DKMS_CHECKED = ("missing", "own-packages", "no-modules")
-ARCH_CHECKED = ("impossible-now", "impossible-own-packages")
-
-
-@pytest.fixture
-def check(refusals, tmp_path):
-    """Run task files of the role on hosts without a driver, each with its own facts and programs: {host: error message, or empty}."""
-
-    def run_tasks(parts, hosts):
-        defaults = {
-            "host_facts": DEBIAN,
-            "path": os.environ["PATH"],
-            "check": False,
-            "open_modules": "possible",
-            "nvidia_driver_state_dir": str(tmp_path / "state"),
-        }
-        versions = {"library_version": None, "installed_module_version": None, "loaded_module_version": None}
-        driver = {**versions, "secure_boot": False, "works": False}
-        nvml = {"gpus": [{"name": "a GPU", "lost": False}], "nvswitches": 0, "driver": driver}
-        return refusals(
-            "nvidia_driver",
-            parts,
-            {name: {**defaults, **host} for name, host in hosts.items()},
-            facts={key: "{{ host_facts['" + key + "'] }}" for key in DEBIAN},
-            extra={
-                "__nvidia_driver_facts": {"ansible_facts": {"nvml": nvml}},
-                "gpu_preflight_compatibility": {"open_kernel_modules": "{{ open_modules }}", "findings": []},
-            },
-            environment={"PATH": "{{ path }}"},
-            check_mode="{{ check }}",
-        )
-
-    return run_tasks
-
-
-def read_dkms_hosts(folder):
-    """Hosts on which the whole check runs, then those on which only DKMS is queried, in a run and in check mode; each with its message."""
-    checked, queried = {}, {}
-    for name, (installed, available, variables, refused) in DKMS.items():
-        path = write_programs(folder / name, rpm=installed, dnf=available)
-        host = {"host_facts": read_facts(*ROCKY), "path": path, **variables}
-        if name in DKMS_CHECKED:
-            checked[name] = (host, NO_DKMS.format(name) if refused else "")
-        if name == "missing" or name not in DKMS_CHECKED:
-            for mode in (False, True):
-                case = f"{name}-{'check' if mode else 'run'}"
-                words = NO_DKMS.format(case) if refused else ""
-                queried[case] = ({**host, "part": "dkms", "check": mode}, words)
-    return checked, queried
-
-
-def read_arch_hosts(folder):
-    """The same of pacman."""
-    hosts = {}
-    for open_modules, cases in ARCH.items():
-        for case, (kernel, available, variables, words) in cases.items():
-            name = f"{open_modules}-{case}"
-            program = folder / name / "pacman"
-            program.parent.mkdir()
-            known = "|".join(available) or "none"
-            program.write_text(f'#!/bin/sh\ntest "$1$2" = --sync--info && case $3 in {known}) ;; *) exit 1; esac\n')
-            program.chmod(0o755)
-            host_facts = read_facts("Archlinux", "Archlinux", "n/a", kernel)
-            path = f"{program.parent}:{os.environ['PATH']}"
-            more = {"host_facts": host_facts, "path": path, "open_modules": open_modules, "part": "pacman"}
-            hosts[name] = ({**more, **variables}, words)
-    checked = {name: hosts.pop(name) for name in ARCH_CHECKED}
-    return checked, hosts
-
-
-def require_messages(messages, hosts):
-    """Require the message of each host; an empty one stands for none."""
-    assert sorted(messages) == sorted(hosts)
-    for name, (_host, words) in hosts.items():
-        assert bool(messages[name]) == bool(words), (name, messages[name])
-        assert words in messages[name], messages[name]
-
-
-def test_mistakes_are_refused(check, tmp_path):
-    packages = {"host_facts": read_facts(*FEDORA), "nvidia_driver_packages": ["nvidia-driver-cuda"]}
-    hosts = {
-        **DRIVER,
-        **{
-            name: ({**packages, "nvidia_driver_repository": repository}, words)
-            for name, (repository, words) in REPOSITORIES.items()
-        },
-        **read_dkms_hosts(tmp_path)[0],
-        **read_arch_hosts(tmp_path)[0],
+@pytest.mark.parametrize(
+    ("parts", "mode"),
+    [(["check"], False), (["set_vars", "dkms"], False), (["set_vars", "dkms"], True)],
+    ids=["all", "run", "check"],
+)
+def test_missing_repository_of_dkms_is_refused(refusals, tmp_path, parts, mode):
+    """The whole check decides whether DKMS is required; the other hosts differ only in the output of rpm and dnf."""
+    full_check = ("missing", "own-packages", "no-modules")
+    cases = {
+        name: case for name, case in DKMS.items() if name == "missing" or (name in full_check) == (parts == ["check"])
     }
-    messages = check(["check"], {name: host for name, (host, _words) in hosts.items()})
-    require_messages(messages, hosts)
-    message = messages["impossible-now"]
-    assert "in the AUR: set nvidia_driver_packages to packages of this host's repositories" in message
-    assert "set nvidia_driver_kernel_modules" not in message, "open kernel modules do not support such a GPU"
-
-
-def test_packages_that_no_repository_has_are_refused(check, tmp_path):
-    hosts = {**read_dkms_hosts(tmp_path)[1], **read_arch_hosts(tmp_path)[1]}
-    messages = check(["set_vars", "{{ part }}"], {name: host for name, (host, _words) in hosts.items()})
-    require_messages(messages, hosts)
+    hosts = {}
+    for name, (installed, available, variables, _refused) in cases.items():
+        path = write_programs(tmp_path / name, rpm=installed, dnf=available)
+        hosts[name] = {"path": path, "nvidia_driver_state_dir": str(tmp_path / name), **variables}
+    versions = {"library_version": None, "installed_module_version": None, "loaded_module_version": None}
+    driver = {**versions, "secure_boot": False, "works": False}
+    nvml_result = {
+        "ansible_facts": {"nvml": {"gpus": [{"name": "a GPU", "lost": False}], "nvswitches": 0, "driver": driver}}
+    }
+    messages = refusals(
+        "nvidia_driver",
+        parts,
+        hosts,
+        facts={**ROCKY, "distribution_major_version": "9", "kernel": "5.14.0-427.el9.x86_64"},
+        extra={"__nvidia_driver_facts": nvml_result},
+        environment={"PATH": "{{ path }}"},
+        check_mode=mode,
+    )
+    words = "{}: DKMS, which builds the driver's kernel modules, is in EPEL on this distribution; enable that repository first. "
+    for name, (*_case, refused) in cases.items():
+        assert bool(messages[name]) == refused, messages[name]
+        assert messages[name].startswith(words.format(name)) or not refused, messages[name]
 
 
 #: The version that a repository installed without a request for one, and the message with a V100.
@@ -331,8 +237,8 @@ UNMANAGED = {
 }
 
 
-def test_unmanaged_driver_is_not_changed(refusals, nvml_builder, tmp_path):
-    """Nor is a change predicted in check mode."""
+@pytest.mark.parametrize("mode", [False, True], ids=["run", "check"])
+def test_unmanaged_driver_is_not_changed(refusals, nvml_builder, tmp_path, mode):
     calls = tmp_path / "calls"
     bins = tmp_path / "bin"
     bins.mkdir()
@@ -340,11 +246,8 @@ def test_unmanaged_driver_is_not_changed(refusals, nvml_builder, tmp_path):
         (bins / name).write_text(f'#!/bin/sh\ntest "$1" != --show-depends || exit 1\necho "$0 $*" >> {calls}\n')
         (bins / name).chmod(0o755)
     state = tmp_path / "state"
-    cases = {**UNMANAGED, **{f"{name}-check": UNMANAGED[name] for name in ("package", "absent")}}
-    hosts = {
-        name: {"nvidia_driver_state_dir": str(state), "check": name.endswith("-check"), **variables}
-        for name, (variables, _words) in cases.items()
-    }
+    cases = {name: case for name, case in UNMANAGED.items() if not mode or name in ("package", "absent")}
+    hosts = {name: {"nvidia_driver_state_dir": str(state), **variables} for name, (variables, _words) in cases.items()}
     messages = refusals(
         "nvidia_driver",
         ["main"],
@@ -353,7 +256,7 @@ def test_unmanaged_driver_is_not_changed(refusals, nvml_builder, tmp_path):
         facts=DEBIAN,
         module_defaults=t4_defaults(nvml_builder),
         environment={"PATH": f"{bins}:{os.environ['PATH']}"},
-        check_mode="{{ check }}",
+        check_mode=mode,
     )
     assert sorted(messages) == sorted(cases)
     for name, (_variables, words) in cases.items():
