@@ -53,6 +53,7 @@ _value:
   type: dict
 """
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
@@ -69,8 +70,6 @@ def managed_cluster_plan(
     selector: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Return the plan; input of another form raises AnsibleFilterError."""
-    from dataclasses import asdict
-
     from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.managed import plan_preparation
 
     try:

@@ -58,8 +58,13 @@ ROLES = {
         },
     ),
 }  # fmt: skip
-#: Hosts whose pods have more rights by design, as upstream documents.
-PRIVILEGED = {"device-specs", "feature-discovery", "amd-exporter", "intel-exporter"}
+#: Containers and hosts whose pods have more rights by design, as upstream documents.
+PRIVILEGED = {
+    ("device-specs", "nvidia-device-plugin-ctr"): {"privileged": True},
+    ("feature-discovery", "labeller"): {"privileged": True, "capabilities": {"drop": ["ALL"]}},
+    ("amd-exporter", "exporter"): {"privileged": True},
+    ("intel-exporter", "exporter"): {"privileged": True, "runAsUser": 0, "readOnlyRootFilesystem": True},
+}
 SYS_ADMIN = {"mig"}
 IN_HOST_NETWORK = {"on-control-planes", "nvidia-exporter", "dcgm-exporter", "amd-exporter", "intel-exporter"}
 #: Extenders of 2019 write pods back without this field.
@@ -113,8 +118,8 @@ def check_container(host, spec, container):
     if host not in WITHOUT_SECCOMP:
         profile = {**spec.get("securityContext", {}), **rights}.get("seccompProfile")
         assert profile == RUNTIME_DEFAULT["seccompProfile"], (host, container["name"])
-    if host in PRIVILEGED and rights.get("privileged"):
-        assert not {"allowPrivilegeEscalation"} & set(rights)
+    if (host, container["name"]) in PRIVILEGED:
+        assert rights == PRIVILEGED[host, container["name"]]
     elif host in SYS_ADMIN:
         assert rights == {"capabilities": {"add": ["SYS_ADMIN"]}}
     else:

@@ -8,10 +8,12 @@ import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import OWN_PLUGIN
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import (
+    CHANGE_LABEL,
     NodeState,
     reason_of,
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import read_configured
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import SLICED
 
 
@@ -55,3 +57,8 @@ def test_node_outside_the_cluster_has_no_strategy():
     state = NodeState({})
     assert not state.known
     assert not any(state.has(row) for row in OWN_PLUGIN)
+
+
+def test_plan_and_role_keep_the_plugin_off_by_the_same_label():
+    text = (ROOT / "roles" / "k8s_device_plugin" / "vars" / "main.yml").read_text(encoding="utf-8")
+    assert f"\n__k8s_device_plugin_change_label: {CHANGE_LABEL}\n" in text
