@@ -310,6 +310,29 @@ def kill_run_at(playbook: Callable[..., tuple[int, Recap, str]]) -> Callable[...
 
 
 @pytest.fixture
+def api_server_outage(settings: Settings, api: client.CoreV1Api) -> Iterator[tuple[Callable[..., object], Callable[..., object]]]:
+    """Two functions, of which the first takes the API server away, and the second brings it back and waits until it answers."""
+    manifest, away, node = "/etc/kubernetes/manifests/kube-apiserver.yaml", "/root/kube-apiserver.yaml", settings.nodes[0]
+
+    def answers() -> bool:
+        try:
+            return bool(api.list_node().items)
+        except Exception:  # each layer of the client has its own
+            return False
+
+    def end(*_process: object) -> None:
+        nodes.execute(node, "sh", "-c", f"test ! -e {away} || mv {away} {manifest}")
+        until(answers, bool)
+
+    def begin(*_process: object) -> None:
+        nodes.execute(node, "mv", manifest, away)
+        until(answers, lambda found: not found)
+
+    yield begin, end
+    end()
+
+
+@pytest.fixture
 def fingerprint(settings: Settings, api: client.CoreV1Api) -> Callable[[], dict[str, str]]:
     """All that the collection can change, with containerd's process, the kernel modules and the versions of objects."""
     show = "systemctl show containerd --property=ExecMainPID; cut -d' ' -f1 /proc/modules | sort"

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -27,10 +29,10 @@ UNIT, PIPE = "gpu-kubernetes-mig.service", "/run/nvidia/mps/nvidia.com/gpu/pipe"
 
 
 @pytest.fixture
-def execute(settings: Any) -> Callable[[str], str]:
-    """Run a shell command on the first node."""
-    node = next(each for each in settings.nodes if each.name == FIRST)
-    return lambda command: nodes.execute(node, "sh", "-c", command)
+def execute(settings: Any) -> Callable[..., str]:
+    """Run a shell command on a node, the first if none is named."""
+    machines = {each.name: each for each in settings.nodes}
+    return lambda command, node=FIRST: nodes.execute(machines[node], "sh", "-c", command)
 
 
 RENAMED = variables("time_slicing", 3, rename=True)
@@ -51,11 +53,15 @@ def read_names(api: Any) -> tuple[list[str], list[str]]:
     return labels, sorted(data)
 
 
-def read_environment(execute: Callable[[str], str], pod: Any) -> dict[str, str]:
-    """The environment of a pod's container, which the kubelet takes from the device plugin's answer."""
+def read_container(execute: Callable[[str], str], pod: Any) -> dict[str, Any]:
+    """The configuration of a pod's container in the container runtime, with what the kubelet has from the device plugin's answer."""
     container = pod.status.container_statuses[0].container_id.partition("//")[2]
-    envs = json.loads(execute(f"crictl inspect {container}"))["info"]["config"]["envs"]
-    return {each["key"]: each["value"] for each in envs}
+    return json.loads(execute(f"crictl inspect {container}"))["info"]["config"]
+
+
+def read_environment(execute: Callable[[str], str], pod: Any) -> dict[str, str]:
+    """The environment of a pod's container."""
+    return {each["key"]: each["value"] for each in read_container(execute, pod)["envs"]}
 
 
 def read_modes(execute: Callable[[str], str]) -> set[tuple[int, int, int]]:
@@ -94,9 +100,12 @@ def test_pod_gets_one_replica(api: Any, start_gpu_pod: Any) -> None:
 
 
 @pytest.mark.thorough
-def test_pod_beyond_the_replicas_stays_pending(start_gpu_pod: Any) -> None:
-    for _number in range(6):
-        start_gpu_pod(1, SHARED, SECOND)
+def test_three_pods_share_each_gpu_and_one_more_stays_pending(start_gpu_pod: Any, execute: Any) -> None:
+    pods = [start_gpu_pod(1, SHARED, SECOND) for _number in range(6)]
+    at_second = partial(execute, node=SECOND)
+    uses = Counter(read_environment(at_second, pod)["NVIDIA_VISIBLE_DEVICES"] for pod in pods)
+    assert all(device.startswith("GPU-") for device in uses)
+    assert list(uses.values()) == [3, 3]
     start_gpu_pod(1, SHARED, SECOND, pending_reason=f"Insufficient {SHARED}")
 
 
@@ -127,6 +136,20 @@ def test_another_number_restarts_the_plugin_of_its_node_alone(
     assert keys == sorted(["default", *labels])
 
 
+@pytest.mark.thorough
+def test_run_without_the_api_server_ends_with_its_address(playbook: Any, api_server_outage: Any, watch_owners: Any) -> None:
+    """The node has left its strategy and has no other one yet; the next runs go on there."""
+    begin, end = api_server_outage
+    with watch_owners(FIRST):
+        code, _recap, printed = playbook(
+            "share_gpus", *write_words(MPS, WHOLE), at={r"^TASK \[.*Node present \| Wait until the daemon's pod": begin}
+        )
+        end()
+    assert code != 0, printed
+    assert "6443" in printed, printed
+    assert "Traceback" not in printed
+
+
 # Each of the next runs goes on where the one before was killed.
 @pytest.mark.thorough
 @pytest.mark.parametrize(
@@ -155,8 +178,21 @@ def test_control_daemon_limits_the_clients_of_mps(
     assert execute(f"echo get_default_active_thread_percentage | {ask}").strip() == "25.0"
     # A quarter of 40 GiB.
     assert execute(f"echo get_default_device_pinned_mem_limit 0 | {ask}").strip() == "10G"
-    found = read_environment(execute, start_gpu_pod(1, GPU, FIRST))
-    assert found["CUDA_MPS_PIPE_DIRECTORY"] == "/mps/nvidia.com/gpu/pipe"
+    pod = start_gpu_pod(1, GPU, FIRST)
+    assert read_environment(execute, pod)["CUDA_MPS_PIPE_DIRECTORY"] == "/mps/nvidia.com/gpu/pipe"
+    mounts = {each["container_path"]: each["host_path"] for each in read_container(execute, pod)["mounts"]}
+    assert mounts["/mps/nvidia.com/gpu/pipe"] == PIPE
+    assert mounts["/dev/shm"] == "/run/nvidia/mps/shm"
+
+
+@pytest.mark.thorough
+def test_pod_beyond_the_clients_of_mps_stays_pending(share: Run, read_allocatable: Any, start_gpu_pod: Any) -> None:
+    code, _changed, printed = share(MPS, variables("mps", 2))
+    assert code == 0, printed
+    assert (read_allocatable(FIRST), read_allocatable(SECOND)) == ({GPU: "32"}, {GPU: "4"})
+    for _number in range(4):
+        start_gpu_pod(1, GPU, SECOND)
+    start_gpu_pod(1, GPU, SECOND, pending_reason=f"Insufficient {GPU}")
 
 
 def test_mig_is_refused_without_permission_to_reset(share: Run, read_allocatable: Any, execute: Any) -> None:

@@ -90,7 +90,7 @@ def role_variables():
 def test_interrupted_run_is_resumed(evaluate, tmp_path):
     variables = role_variables()
 
-    def play(tasks, hosts=CASES, **more):
+    def play(tasks, hosts=tuple(CASES), **more):
         return {"hosts": ",".join(hosts), "gather_facts": False, "vars": {**variables, **more}, "tasks": tasks}
 
     hosts, after = {}, {}
