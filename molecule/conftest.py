@@ -310,9 +310,15 @@ def kill_run_at(playbook: Callable[..., tuple[int, Recap, str]]) -> Callable[...
 
 
 @pytest.fixture
-def api_server_outage(settings: Settings, api: client.CoreV1Api) -> Iterator[tuple[Callable[..., object], Callable[..., object]]]:
+def api_server_outage(
+    settings: Settings, api: client.CoreV1Api
+) -> Iterator[tuple[Callable[..., object], Callable[..., object]]]:
     """Two functions, of which the first takes the API server away, and the second brings it back and waits until it answers."""
-    manifest, away, node = "/etc/kubernetes/manifests/kube-apiserver.yaml", "/root/kube-apiserver.yaml", settings.nodes[0]
+    manifest, away, node = (
+        "/etc/kubernetes/manifests/kube-apiserver.yaml",
+        "/root/kube-apiserver.yaml",
+        settings.nodes[0],
+    )
 
     def answers() -> bool:
         try:

@@ -60,6 +60,10 @@ options:
       - Whether a change of MIG mode may wait for a reboot, where a reset is not allowed or fails. This module does not reboot; see RV(reboot_required).
     type: bool
     default: false
+  drain_follows:
+    description: Whether the node is drained before the run without check mode, so that in check mode processes of pods are no error.
+    type: bool
+    default: false
   services:
     description: systemd units that hold GPUs. Active ones are stopped while GPUs change, and started again.
     type: list
@@ -239,6 +243,7 @@ ARGUMENTS = {
     "strategy": {"type": "str", "choices": ["single", "mixed"]},
     "allow_gpu_reset": {"type": "bool", "default": False},
     "allow_reboot": {"type": "bool", "default": False},
+    "drain_follows": {"type": "bool", "default": False},
     "services": {"type": "list", "elements": "str", "default": []},
     "cdi_specs": {"type": "list", "elements": "path", "default": ["/etc/cdi/nvidia.yaml", "/var/run/cdi/nvidia.yaml"]},
     "cdi_command": {"type": "list", "elements": "str", "default": ["nvidia-ctk", "cdi", "generate"]},
@@ -279,7 +284,15 @@ class Run:
         """Change what differs and return the result. Raises one of boot.ERRORS, or ServiceError."""
         params = self.params
         permissions = apply.Permissions(params["allow_gpu_reset"], params["allow_reboot"])
-        outcome = apply.bring(self.node, self.gpus, self.desired, permissions, self.check_mode, self._write_record)
+        outcome = apply.bring(
+            self.node,
+            self.gpus,
+            self.desired,
+            permissions,
+            self.check_mode,
+            self._write_record,
+            params["drain_follows"],
+        )
         changes = [outcome.changed, self._start_services(), *self._write_boot_files()]
         specs = self._refresh_specs(outcome)
         if params["state"] == "absent" and self.recorded and not outcome.reboot_required:

@@ -40,6 +40,10 @@ options:
         description: Whether GPU pods may be evicted.
         type: bool
         default: false
+      may_reboot:
+        description: Whether the host may be rebooted. All its pods are then evicted for a change that may need a reboot, if O(hosts[].migrate).
+        type: bool
+        default: false
       config:
         description: The configuration of NVIDIA's device plugin on all nodes.
         type: raw
@@ -279,6 +283,7 @@ HOST: dict[str, dict[str, Any]] = {
     "node": {"type": "str", "required": True},
     "strategy": {"type": "str", "default": ""},
     "migrate": {"type": "bool", "default": False},
+    "may_reboot": {"type": "bool", "default": False},
     "config": {"type": "raw", "default": {}},
     "replicas": {"type": "int", "default": 0},
     "rename": {"type": "bool", "default": False},

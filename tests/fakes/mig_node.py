@@ -87,11 +87,12 @@ class MigNode:
         """Restart the node: the driver forgets its state, the InfoROM of the GPUs does not."""
         Path(self.environment["NVML_STATE"]).unlink(missing_ok=True)
 
-    def add_holder(self, pid: int, program: str, device: str) -> None:
-        """Have a process hold a device open."""
+    def add_holder(self, pid: int, program: str, device: str, pod: str = "") -> None:
+        """Have a process hold a device open, in the pod with that UID if it is given."""
         folder = self.root / "proc" / str(pid)
         (folder / "fd").mkdir(parents=True)
         (folder / "comm").write_text(program)
+        (folder / "cgroup").write_text(f"0::/kubepods/besteffort/pod{pod}/{'0' * 64}\n" if pod else "0::/user.slice\n")
         (folder / "fd" / "3").symlink_to(device)
 
     def remove_holder(self, pid: int) -> None:

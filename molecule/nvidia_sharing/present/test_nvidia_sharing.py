@@ -120,6 +120,14 @@ def test_another_number_is_refused_while_a_pod_holds_a_replica(
 
 
 @pytest.mark.thorough
+def test_device_plugin_alone_is_not_deployed_for_another_number(share: Run, read_allocatable: Any) -> None:
+    code, changed, printed = share(variables("time_slicing", 2), RENAMED, "deploy_device_plugin")
+    assert (code, changed) == (2, 0), printed
+    assert "its node is not shared as declared" in printed
+    assert read_allocatable(FIRST) == {GPU: "32"}
+
+
+@pytest.mark.thorough
 def test_another_number_restarts_the_plugin_of_its_node_alone(
     share: Run, read_allocatable: Any, start_gpu_pod: Any, api: Any
 ) -> None:
@@ -137,7 +145,9 @@ def test_another_number_restarts_the_plugin_of_its_node_alone(
 
 
 @pytest.mark.thorough
-def test_run_without_the_api_server_ends_with_its_address(playbook: Any, api_server_outage: Any, watch_owners: Any) -> None:
+def test_run_without_the_api_server_ends_with_its_address(
+    playbook: Any, api_server_outage: Any, watch_owners: Any
+) -> None:
     """The node has left its strategy and has no other one yet; the next runs go on there."""
     begin, end = api_server_outage
     with watch_owners(FIRST):
@@ -279,9 +289,31 @@ def test_exclusive_removes_layout_and_configurations(share: Run, read_allocatabl
 
 
 @pytest.mark.thorough
+def test_mig_is_removed_with_the_playbook_of_the_undo(
+    share: Run, read_allocatable: Any, api: Any, execute: Any
+) -> None:
+    """The device plugin, which has the GPUs open, leaves the node before their layout and comes back."""
+    code, _changed, printed = share(SINGLE, WHOLE, **RESET)
+    assert code == 0, printed
+    code, changed, printed = share(SINGLE, WHOLE, "remove_gpu_nodes", ("--tags", "sharing"))
+    assert (code, changed) == (2, 0), printed
+    assert "neither is allowed" in printed
+    assert read_allocatable(FIRST) == {GPU: "56"}
+    code, _changed, printed = share(SINGLE, WHOLE, "remove_gpu_nodes", ("--tags", "sharing"), **RESET)
+    assert code == 0, printed
+    assert read_modes(execute) == {(0, 0, 0)}
+    assert execute(f"test ! -e /etc/systemd/system/{UNIT} && echo gone").strip() == "gone"
+    until(lambda: read_allocatable(FIRST), lambda found: found == {GPU: "8"})
+    assert read_names(api) == (["", ""], ["config.yaml"])
+
+
+@pytest.mark.thorough
 def test_mig_is_left_for_gpushare(share: Run, read_allocatable: Any, execute: Any) -> None:
     code, _changed, printed = share(SINGLE, WHOLE, **RESET)
     assert code == 0, printed
+    code, changed, printed = share(variables("gpushare"), WHOLE)
+    assert (code, changed) == (2, 0), printed
+    assert "neither is allowed" in printed
     code, _changed, printed = share(variables("gpushare"), WHOLE, **RESET)
     assert code == 0, printed
     assert (read_allocatable(FIRST), read_allocatable(SECOND)) == (MEMORY, {GPU: "2"})

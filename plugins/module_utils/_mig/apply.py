@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import contextlib
-from typing import Any, Callable, ContextManager, Mapping, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Container, ContextManager, Mapping, NamedTuple, Sequence, Tuple
 
 from .._nvml.mig import IN_USE, INSUFFICIENT_RESOURCES, Change, Mig, MigError
 from .._nvml.partitions import Gpu
@@ -65,14 +65,19 @@ def bring(
     permissions: Permissions,
     check_mode: bool = False,
     before: Callable[[], None] = lambda: None,
+    drain_follows: bool = False,
 ) -> Outcome:
     """Change the *gpus*, as read before, to their *desired* states by index. *before* is called before the first change.
+
+    In check mode, processes of pods are no error if a drain follows.
 
     Raises LayoutError or ApplyError, if possible before anything has changed, and MigError.
     """
     plans = [(gpu, plan) for gpu, plan in plan_node(gpus, desired) if plan.changes]
     found = holders.read_holders(node.root, [gpu for gpu, _plan in plans]) if plans else []
-    _refuse(node, plans, permissions, found)
+    leaving = {each["pid"] for each in found if each["pod_uid"]} if check_mode and drain_follows else set()
+    _refuse_processes(plans, found, leaving)
+    _refuse_modes(node, plans, permissions, found)
     if not plans:
         return Outcome(False, [_report(gpu, gpu) for gpu in gpus])
     if check_mode:
@@ -98,15 +103,20 @@ def bring(
 # -- refusals
 
 
-def _refuse(node: Node, plans: Plans, permissions: Permissions, found: Sequence[Mapping[str, Any]]) -> None:
-    """Raise ApplyError for processes that would be disturbed, and for a change of mode that is not permitted or not possible."""
+def _refuse_processes(plans: Plans, found: Sequence[Mapping[str, Any]], leaving: Container[int]) -> None:
+    """Raise ApplyError for processes that would be disturbed, but for those that are *leaving*, by their numbers."""
     for gpu, plan in plans:
-        disturbed = [{"pid": each.pid, "program": holders.clean(each.name)} for each in find_disturbed(gpu, plan)]
-        if disturbed:
+        staying = [each for each in find_disturbed(gpu, plan) if each.pid not in leaving]
+        if staying:
+            disturbed = [{"pid": each.pid, "program": holders.clean(each.name)} for each in staying]
             names = holders.format_holders(disturbed)
             raise ApplyError(
                 f"GPU {gpu.index} is in use by {names}; end these processes, or drain the node, and run again", found
             )
+
+
+def _refuse_modes(node: Node, plans: Plans, permissions: Permissions, found: Sequence[Mapping[str, Any]]) -> None:
+    """Raise ApplyError for a change of mode that is not permitted or not possible."""
     waiting = [gpu for gpu, plan in plans if plan.needs_reset]
     if not waiting or permissions.reboot:
         return

@@ -20,7 +20,7 @@ NVIDIA_RESOURCES = ("nvidia.com/gpu", "nvidia.com/gpu.shared", SLICES)
 #: The role that deploys NVIDIA's device plugin.
 NVIDIA_ROLE = "k8s_device_plugin"
 #: Which pods are evicted before a node changes, from none to more.
-DRAINS = ("none", "gpu")
+DRAINS = ("none", "gpu", "all")
 
 
 #: The container of the smoke test's pods; annotations of pods can have its name.
@@ -61,6 +61,9 @@ class Strategy:
     sharing_section: str = ""
     mig: bool = False
     host_role: str = ""
+    # Whether ``host_role`` also has the entry point preflight_absent, because leaving may need a permission, and may reboot the host, where that is allowed.
+    checks_leaving: bool = False
+    may_reboot: bool = False
     # Whether a node leaves the strategy and enters it again to change its configuration.
     restarts: bool = False
     # Whether it has objects in the cluster, which its role removes by the entry point cluster_absent. With a device plugin of its own, the role
@@ -123,7 +126,15 @@ STRATEGIES = {
         Strategy("exclusive", NVIDIA_RESOURCES),
         Strategy("time_slicing", NVIDIA_RESOURCES, sharing_section="timeSlicing"),
         Strategy("mps", NVIDIA_RESOURCES, sharing_section="mps", host_role="mps", restarts=True, in_cluster=True),
-        Strategy("mig", NVIDIA_RESOURCES, mig=True, host_role="mig", host_record="state/mig.json"),
+        Strategy(
+            "mig",
+            NVIDIA_RESOURCES,
+            mig=True,
+            host_role="mig",
+            checks_leaving=True,
+            may_reboot=True,
+            host_record="state/mig.json",
+        ),
         Strategy(
             "gpushare",
             ("aliyun.com/gpu-mem",),

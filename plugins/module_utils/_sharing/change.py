@@ -138,16 +138,22 @@ class Change:
         return self.replaced is not None or self.enters_host_role
 
     @property
+    def keeps_plugin_off(self) -> bool:
+        """Return whether NVIDIA's device plugin, which has the GPUs open, is off the node while roles change its host."""
+        return self.pauses or (not self.by_operator and any(row.by_nvidia for row in self.leaves))
+
+    @property
     def takes_plugin_off(self) -> bool:
         """Return whether NVIDIA's device plugin leaves the node, or the name of its configuration."""
-        removed = self.to is None and any(row.by_nvidia for row in self.leaves) and not self.by_operator
-        return self.pauses or removed or (self.own is not None and bool(self.node.config))
+        return self.keeps_plugin_off or (self.own is not None and bool(self.node.config))
 
     @property
     def brings_plugin_back(self) -> bool:
-        """Return whether NVIDIA's device plugin comes back, also after an interrupted change."""
-        if self.to is None or not self.to.by_nvidia or self.by_operator:
+        """Return whether NVIDIA's device plugin may start on the node again, also after an interrupted change."""
+        if self.by_operator:
             return False
+        if self.to is None or not self.to.by_nvidia:
+            return self.keeps_plugin_off or self.node.is_kept_off
         return self.pauses or self.node.is_changing
 
     @property
@@ -155,7 +161,10 @@ class Change:
         """Return which pods are evicted, one of DRAINS."""
         if not (self.is_change and self.host.migrate):
             return DRAINS[0]
-        return max((row.drain for row in (self.to, *self.leaves) if row), key=DRAINS.index)
+        rows = [row for row in (self.to, *self.leaves) if row]
+        if self.host.may_reboot and any(row.may_reboot for row in rows):
+            return DRAINS[-1]
+        return max((row.drain for row in rows), key=DRAINS.index)
 
     @property
     def held(self) -> int:

@@ -34,6 +34,8 @@ class Host:
     strategy: str = ""
     # Whether GPU pods may be evicted for a change.
     migrate: bool = False
+    # Whether the host may be rebooted for a change.
+    may_reboot: bool = False
     # The configuration of NVIDIA's device plugin on all nodes, what the host declares for its own, and the resource that the plugin registers.
     config: Mapping[str, Any] = field(default_factory=dict)
     request: Request = field(default_factory=Request)

@@ -30,8 +30,8 @@ def plan_sharing(
     afterwards, or empty), ``role`` (that deploys its device plugin), ``config_name`` and ``config`` (the node's own configuration of NVIDIA's device
     plugin), ``resource`` (by which pods get GPUs with it), ``offered`` (shell patterns of the resources that the node offers afterwards), ``most`` (how
     many of them a container may request, 0 without a limit), ``pause`` (whether that plugin is off the node during the change), ``blockers`` (sentences),
-    ``cordon``, ``reason`` (noted with the cordon), ``drain`` (of DRAINS), ``preflight``, ``node_absent`` and ``node_present`` (the roles whose entry
-    points of these names run for the node), ``cluster_present`` (the same, of one role or empty) and ``steps`` (for people). With NVIDIA's GPU
+    ``cordon``, ``reason`` (noted with the cordon), ``drain`` (of DRAINS), ``preflight``, ``preflight_absent``, ``node_absent`` and ``node_present`` (the
+    roles whose entry points of these names run for the node), ``cluster_present`` (the same, of one role or empty) and ``steps`` (for people). With NVIDIA's GPU
     Operator, ``operated`` are the parts that it runs on the node, ``labels`` the node's labels for it, and ``mig_config`` the configuration of its
     MIG manager that the run waits for, or empty, and ``mig_changes`` whether that is another one than before. ``vendors`` are those of the host's GPUs.
     ``cluster`` has ``present`` (strategies with objects in the cluster that nodes of this run have afterwards), ``enters`` (those of them that are new
@@ -67,12 +67,13 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
         "resource": name_resource(config, change.host.resource_name) if config else "",
         "offered": _list_offered(change, config),
         "most": int(bool(change.to and change.to.by_nvidia) and is_limited_to_one(config or change.host.config)),
-        "pause": change.pauses,
+        "pause": change.keeps_plugin_off,
         "blockers": list(blockers),
         "cordon": change.cordons,
         "reason": "" if not change.cordons else node.maintenance if node.is_changing else planned,
         "drain": change.drain,
         "preflight": [role] if role else [],
+        "preflight_absent": [each.node_role for each in change.leaves if each.checks_leaving],
         "node_absent": [
             *([NVIDIA_ROLE] if change.takes_plugin_off or change.former_owner == NVIDIA_ROLE else []),
             *(each.node_role for each in change.leaves),

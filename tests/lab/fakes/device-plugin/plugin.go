@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"gpu.kubernetes.lab/fakes/internal/config"
@@ -17,6 +18,9 @@ import (
 	"gpu.kubernetes.lab/fakes/internal/plugin"
 	"gpu.kubernetes.lab/fakes/internal/program"
 )
+
+// O_PATH, which opens a device node that has no driver.
+const pathOnly = 0x200000
 
 // How often NVML and the kubelet's socket are read.
 const (
@@ -60,6 +64,7 @@ func serve(ctx context.Context, settings config.Config, logger *log.Logger) erro
 		<-ctx.Done()
 		return nil
 	}
+	defer hold(gpus, logger)()
 	resources, err := plugin.Resources(settings, gpus)
 	if err != nil {
 		return err
@@ -85,6 +90,24 @@ func serve(ctx context.Context, settings config.Config, logger *log.Logger) erro
 	}
 	manager := &plugin.Manager{Settings: settings, Resources: resources, Health: health, Log: logger, Interval: socketInterval}
 	return manager.Run(ctx)
+}
+
+// hold opens the devices of the GPUs, as the driver's NVML does for as long as it is used, and returns what closes them.
+func hold(gpus []nvml.GPU, logger *log.Logger) func() {
+	var files []int
+	for _, gpu := range gpus {
+		file, err := syscall.Open(fmt.Sprintf("/dev/nvidia%d", gpu.Minor), pathOnly|syscall.O_CLOEXEC, 0)
+		if err != nil {
+			logger.Printf("GPU %d is not held open: %v", gpu.Index, err)
+			continue
+		}
+		files = append(files, file)
+	}
+	return func() {
+		for _, file := range files {
+			_ = syscall.Close(file)
+		}
+	}
 }
 
 // discover loads NVML and lists the GPUs, and logs what was found.

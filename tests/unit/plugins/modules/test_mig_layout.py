@@ -210,6 +210,19 @@ def test_gpu_in_use_is_named_and_not_changed(make: Make) -> None:
     assert node.list_files() == []
 
 
+def test_process_of_a_pod_is_no_error_in_the_check_before_a_drain(make: Make) -> None:
+    node = make("mixed")
+    node.add_holder(1, "python3", "/dev/nvidia1", pod="0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9")
+    options = {"layout": [{"gpus": [0], "profiles": {"1g.5gb": 7}}], "allow_reboot": True}
+    assert "GPU 0 is in use by" in run(node, check=True, **options)["msg"]
+    assert run(node, check=True, drain_follows=True, **options)["changed"]
+    assert "GPU 0 is in use by" in run(node, drain_follows=True, **options)["msg"]
+    # Those of the host stay.
+    node.remove_holder(1)
+    node.add_holder(1, "python3", "/dev/nvidia1")
+    assert "GPU 0 is in use by" in run(node, check=True, drain_follows=True, **options)["msg"]
+
+
 def test_program_that_prevents_a_reset_is_named(make: Make) -> None:
     node = make("a100-40g")
     node.add_holder(815, "nv-hostengine", "/dev/nvidia0")

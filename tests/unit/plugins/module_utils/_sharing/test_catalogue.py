@@ -78,6 +78,15 @@ def test_role_of_a_strategy_of_nvidias_plugin_has_its_entry_points(row):
     assert f"{row.host_role}_remove_used" in specs["main"]["options"]
 
 
+@pytest.mark.parametrize("row", [row for row in STRATEGIES.values() if row.host_role], ids=lambda row: row.name)
+def test_role_that_checks_leaving_has_the_entry_point(row):
+    yaml = pytest.importorskip("yaml")
+    role = ROOT / "roles" / row.host_role
+    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]
+    assert ("preflight_absent" in specs) is row.checks_leaving
+    assert (role / "tasks" / "preflight_absent.yml").exists() is row.checks_leaving
+
+
 def test_strategies_are_the_choices_of_the_role():
     yaml = pytest.importorskip("yaml")
     specs = yaml.safe_load((ROOT / "roles" / "gpu_sharing" / "meta" / "argument_specs.yml").read_text())

@@ -48,7 +48,7 @@ def roles_of(before, after):
     old, new = STRATEGIES[before], STRATEGIES[after]
     off = [NVIDIA_ROLE] if (new.by_nvidia and old.by_nvidia) or config_of(before).name else []
     off = off if old.by_nvidia else [NVIDIA_ROLE] if new.host_role else []
-    on = [NVIDIA_ROLE] if new.by_nvidia and (old.by_nvidia or new.host_role) else []
+    on = [NVIDIA_ROLE] if (new.by_nvidia and (old.by_nvidia or new.host_role)) or old.host_role else []
     return [*off, *filter(None, [old.node_role])], [*filter(None, [new.node_role]), *on]
 
 
@@ -78,7 +78,9 @@ def test_pair_of_strategies_is_left_and_entered_once(before, after):
     assert (row["cordon"], row["drain"]) == (True, "gpu")
     entered = f"{after} ({config.name})" if config.name else after
     assert row["steps"] == ["cordon", "drain of gpu pods", f"leave {before}", f"enter {entered}", "uncordon"]
-    assert row["pause"] is (NVIDIA_ROLE in absent and new.by_nvidia)
+    # NVIDIA's device plugin has the GPUs open while a role changes the host.
+    assert row["pause"] is (NVIDIA_ROLE in absent and (new.by_nvidia or bool(old.host_role)))
+    assert row["preflight_absent"] == ([old.host_role] if old.checks_leaving else [])
     # NVIDIA's role deploys the objects of its strategies.
     assert row["cluster_present"] == (after if new.in_cluster and not new.by_nvidia else "")
     assert cluster["enters"] == ([after] if new.in_cluster else [])
@@ -112,7 +114,8 @@ def test_pair_of_strategies_is_resumed_after_each_step(before, after):
         assert row["blockers"] == []
         assert (row["to"], row["cordon"], row["reason"], row["drain"]) == (after, True, reason, "none")
         # The plugin comes back last.
-        assert row["node_present"] == [*filter(None, [new.node_role]), *([NVIDIA_ROLE] if new.by_nvidia else [])]
+        comes_back = new.by_nvidia or bool(old.host_role)
+        assert row["node_present"] == [*filter(None, [new.node_role]), *([NVIDIA_ROLE] if comes_back else [])]
         # Also on a node without the strategy, because its objects may be in the cluster.
         others = {NVIDIA_ROLE, new.node_role}
         assert [role for role in row["node_absent"] if role not in others] == [*filter(None, [old.node_role])]
@@ -145,6 +148,20 @@ def test_another_configuration_of_a_strategy_is_a_change(before, after, absent):
     assert row["node_present"] == [*filter(None, [STRATEGIES[before].node_role]), NVIDIA_ROLE]
     [sentence] = plan_one(node(before, allocated=1), before, request=after)["blockers"]
     assert f"shared as {before}, {before} is requested, and pods hold GPUs" in sentence
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "more", "pods"),
+    [
+        ("exclusive", "mig", {"may_reboot": True}, "all"),
+        ("mig", "exclusive", {"may_reboot": True, "kept": ["mig"]}, "all"),
+        ("exclusive", "mig", {}, "gpu"),
+        ("exclusive", "mps", {"may_reboot": True}, "gpu"),
+    ],
+)
+def test_change_that_may_reboot_the_host_evicts_all_pods(before, after, more, pods):
+    assert plan_one(node(before, allocated=1), after, migrate=True, **more)["drain"] == pods
+    assert plan_one(node(before), after, **more)["drain"] == "none"
 
 
 def test_another_layout_of_mig_devices_is_a_change():
