@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
+from gates._common import REPORTS
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.page import build_page
@@ -147,3 +148,16 @@ def test_page_of_many_nodes_is_shown(context: BrowserContext, tmp_path: Path) ->
     page.goto(file.as_uri())
     assert page.locator(".map tbody tr").count() == 5000
     assert page.locator("details").count() == 0
+
+
+def test_picture_shows_the_page(browser: Browser, tmp_path: Path) -> None:
+    """The picture in the guide is a copy of build/reports/report.png."""
+    page = build_page(make_report(), make_allocation(), make_cost(), make_earlier())
+    file = tmp_path / "report.html"
+    file.write_text(render_html(page, "en", "", "gpu-report.json", 1_700_000_000), encoding="utf-8")
+    window = browser.new_page(viewport={"width": 1100, "height": 1000})
+    window.goto(file.as_uri())
+    picture = window.screenshot(path=REPORTS / "report.png")
+    window.close()
+    width, height = (int.from_bytes(picture[start : start + 4], "big") for start in (16, 20))
+    assert (width, height) == (1100, 1000)

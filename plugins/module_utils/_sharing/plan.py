@@ -31,8 +31,8 @@ def plan_sharing(
     plugin), ``resource`` (by which pods get GPUs with it), ``offered`` (shell patterns of the resources that the node offers afterwards), ``most`` (how
     many of them a container may request, 0 without a limit), ``pause`` (whether that plugin is off the node during the change), ``blockers`` (sentences),
     ``cordon``, ``reason`` (noted with the cordon), ``drain`` (of DRAINS), ``preflight``, ``preflight_absent``, ``node_absent`` and ``node_present`` (the
-    roles whose entry points of these names run for the node), ``cluster_present`` (the same, of one role or empty) and ``steps`` (for people). With NVIDIA's GPU
-    Operator, ``operated`` are the parts that it runs on the node, ``labels`` the node's labels for it, and ``mig_config`` the configuration of its
+    roles whose entry points of these names run for the node), ``cluster_present`` (the same, of one role or empty) and ``steps`` (for people). With
+    NVIDIA's GPU Operator, ``operated`` are the parts that it runs on the node, ``labels`` the node's labels for it, and ``mig_config`` the configuration of its
     MIG manager that the run waits for, or empty, and ``mig_changes`` whether that is another one than before. ``vendors`` are those of the host's GPUs.
     ``cluster`` has ``present`` (strategies with objects in the cluster that nodes of this run have afterwards), ``enters`` (those of them that are new
     there), ``leaves`` (those that leave it), ``kept`` (by strategy, the nodes that keep it), ``extenders`` (strategies whose extenders kube-scheduler
