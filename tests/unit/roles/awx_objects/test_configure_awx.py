@@ -111,6 +111,18 @@ def test_second_run_changes_nothing_and_undo_leaves_what_was_there(awx, configur
     changed, output = configure()
     assert (changed, awx.changes) == (0, []), output
 
+    # What someone has changed in AWX: a connection is deleted, another one bypasses the approvals, and then a step is deleted.
+    steps = list_steps(awx, "GPU")
+    steps["approve-others"]["_success_nodes"].clear()
+    steps["check"]["_always_nodes"].append(steps["others"]["id"])
+    changed, output = configure("--check")
+    assert (changed, awx.changes) == (2, []), output
+    assert "UNKNOWN IN CHECK MODE" not in output
+    awx.delete(steps["report"]["id"])
+    changed, output = configure("--check")
+    assert (changed, awx.changes) == (1, []), output
+    assert "UNKNOWN IN CHECK MODE" in output
+
     changed, output = configure(awx_objects_state="absent", awx_objects_collection="ansible.controller")
     assert changed > 0
     # The approvals belong to the workflow.
