@@ -19,6 +19,9 @@ description:
   - Host variables are C(ansible_host), C(gpu_node_name) and the dictionary C(gpu_node), with C(vendors), C(products), C(gpus), C(strategy), C(capacity),
     C(allocatable), C(ready), C(schedulable), C(control_plane), C(taints), C(labels), C(kubelet_version), C(container_runtime_version),
     C(architecture) and C(os_image).
+  - C(gpus) is the number of GPUs by the vendor's label, such as C(nvidia.com/gpu.count). Without this label, it is the capacity of the resource of whole
+    GPUs, such as C(nvidia.com/gpu). It is 0 if a label or a resource shows that pods share the GPUs. Time slicing without any label is not recognized,
+    and each of its replicas counts as a GPU.
   - The name of the file ends with V(gpu_nodes.yml) or V(gpu_nodes.yaml).
   - Kubelets write the labels and addresses of their nodes. No such value is used as a template, and no value that is not an address is used as one.
 options:

@@ -18,6 +18,7 @@ import yaml
 from ._common import ROOT, AnsibleLoader, finish
 
 OBJECTS = ROOT / "roles" / "awx_objects" / "vars" / "controller.yml"
+DEFAULTS = ROOT / "roles" / "awx_objects" / "defaults" / "main.yml"
 QUESTIONS = ROOT / "tests" / "gates" / "awx_questions.yml"
 PAGE = ROOT / "docs" / "docsite" / "rst" / "guide_awx.rst"
 #: What is below these lines is generated.
@@ -142,8 +143,10 @@ def read_options() -> dict[str, Mapping[str, Any]]:
 
 
 def read_objects() -> dict[str, Any]:
-    """The objects that the role declares."""
-    content: dict[str, Any] = yaml.load(OBJECTS.read_text(encoding="utf-8"), AnsibleLoader)  # noqa: S506 - a subclass of SafeLoader
+    """The objects that the role declares, with the default prefix in their names."""
+    prefix = yaml.safe_load(DEFAULTS.read_text(encoding="utf-8"))["awx_objects_prefix"]
+    text = OBJECTS.read_text(encoding="utf-8").replace("{{ awx_objects_prefix }}", prefix)
+    content: dict[str, Any] = yaml.load(text, AnsibleLoader)  # noqa: S506 - a subclass of SafeLoader
     return content
 
 

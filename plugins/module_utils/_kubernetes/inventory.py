@@ -139,7 +139,7 @@ def describe_node(node: Object) -> dict[str, Any]:
         "name": get_name(node),
         "vendors": [row.name for row in vendors],
         "products": [product for row in vendors if (product := _find_product(row, labels))],
-        "gpus": sum(parse_units(labels.get(row.count_label)) for row in BY_NAME.values()),
+        "gpus": sum(_count_gpus(row, labels, capacity) for row in BY_NAME.values()),
         "strategy": find_strategy(labels, allocatable),
         "capacity": capacity,
         "allocatable": allocatable,
@@ -201,6 +201,15 @@ def _read_resources(amounts: Any) -> dict[str, int]:
 def _find_product(row: Vendor, labels: Mapping[str, str]) -> str:
     """Return the product by the label of the vendor's program, or by that of this collection."""
     return labels.get(row.product_label) or labels.get(f"{PREFIX}{row.name}.product") or ""
+
+
+def _count_gpus(row: Vendor, labels: Mapping[str, str], capacity: Mapping[str, int]) -> int:
+    """Return the GPUs of the vendor by the label with their number, else by what the node has of whole GPUs; 0 if pods share these."""
+    if row.count_label in labels:
+        return parse_units(labels[row.count_label])
+    # A device plugin without a configuration offers whole GPUs.
+    are_whole = row is not SERVED or find_strategy(labels, capacity) == read_configured({}).name
+    return sum(capacity.get(name, 0) for name in row.resources) if are_whole else 0
 
 
 def _is_vendor_of(row: Vendor, labels: Mapping[str, str], capacity: Mapping[str, int]) -> bool:

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from fakes import awx_job
 from fakes.gpushare import share_node, share_pod
 from fakes.kubernetes_api import node
@@ -135,5 +136,9 @@ def test_execution_environment_is_a_valid_definition_with_a_base_that_can_be_pin
     # A build argument with a digest replaces the image of the definition.
     assert re.search(r'^ARG EE_BASE_IMAGE="[^"@]+"$', build, re.MULTILINE)
     assert "FROM $EE_BASE_IMAGE AS base" in build
-    requirements = (tmp_path / "context" / "_build" / "requirements.yml").read_text()
-    assert "gpu.kubernetes" in requirements
+    # Until the collection is on Galaxy, where someone else may have its name: the archive of the release.
+    version = yaml.safe_load((ROOT / "galaxy.yml").read_text())["version"]
+    source = f"https://files.example.com/gpu-kubernetes-{version}.tar.gz"
+    for path in (tmp_path / "context" / "_build", EXAMPLES / "awx" / "collections"):
+        requirements = yaml.safe_load((path / "requirements.yml").read_text())["collections"]
+        assert {"name": "gpu.kubernetes", "type": "url", "source": source} in requirements

@@ -15,7 +15,6 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.writers import write_json
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._lint.test_table import (
     ROWS,
     make_context,
@@ -32,6 +31,7 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing
     host as shared_host,
 )
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import node, plan
+from ansible_collections.gpu.kubernetes.tests.unit.schemas import forbid_other_fields, read_schema
 
 FAILED = {"node": "worker-1", "passed": False, "reason": "no CUDA; read its log", "log_tail": ["x"], "image": "a/b:1"}
 REPORTS = {
@@ -57,21 +57,36 @@ LINTS = {
 }
 
 
-def read_schema(name: str) -> jsonschema.Draft202012Validator:
-    schema = json.loads((ROOT / "docs" / "schemas" / f"gpu-{name}-v1.json").read_text(encoding="utf-8"))
-    jsonschema.Draft202012Validator.check_schema(schema)
-    return jsonschema.Draft202012Validator(schema)
-
-
 @pytest.mark.parametrize(("name", "documents"), [("report", REPORTS), ("plan", PLANS), ("lint", LINTS)])
 def test_output_fits_the_published_schema(name: str, documents: dict[str, Any]) -> None:
-    validator = read_schema(name)
+    schema = read_schema(name)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    validator = jsonschema.Draft202012Validator(forbid_other_fields(schema))
     for title, document in documents.items():
         plain = json.loads(json.dumps(document))
         problems = [f"{title}: {error.json_path}: {error.message}" for error in validator.iter_errors(plain)]
         assert problems == []
-        assert plain["schema"] == validator.schema["$id"] == f"gpu.kubernetes/{name}/v1"
+        assert plain["schema"] == schema["$id"] == f"gpu.kubernetes/{name}/v1"
         assert not validator.is_valid({**plain, "further": 1})
+
+
+@pytest.mark.parametrize("name", ["report", "plan", "doctor", "lint"])
+def test_published_schema_accepts_fields_that_a_later_version_adds(name: str) -> None:
+    assert '"additionalProperties": false' not in json.dumps(read_schema(name))
+
+
+def test_strict_schema_rejects_a_further_field_at_each_depth_that_the_published_one_accepts() -> None:
+    published = read_schema("report")
+    strict = forbid_other_fields(published)
+    report = json.loads(json.dumps(REPORTS["healthy"]))
+    [entry] = report["nodes"]
+    jsonschema.validate(report, strict)
+    for place in (report, report["summary"], entry, entry["smoke_test"]):
+        place["further"] = 1
+        jsonschema.validate(report, published)
+        with pytest.raises(jsonschema.ValidationError, match="'further' was unexpected"):
+            jsonschema.validate(report, strict)
+        del place["further"]
 
 
 def test_documents_have_what_the_schemas_describe() -> None:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 import sysconfig
 from pathlib import Path
@@ -24,6 +25,8 @@ VARIABLES = {
     "awx_objects_inventory_credential": "GPU cluster",
     "awx_objects_credentials": ["GPU hosts"],
 }
+APPROVALS = "workflow_approval_templates"
+STAGING = {"awx_objects_prefix": "Staging", "awx_objects_inventory": "Staging cluster"}
 
 
 @pytest.fixture
@@ -31,7 +34,8 @@ def awx():
     """A fake of AWX with what an administrator has created before."""
     with serve_in_thread(FakeAwx(path.name for path in EXAMPLES.glob("*.yml"))) as server:
         organization = server.add("organizations", name="Default")
-        server.add("inventories", name="GPU cluster", organization=organization["id"])
+        for name in ("GPU cluster", "Staging cluster"):
+            server.add("inventories", name=name, organization=organization["id"])
         for name in ("GPU hosts", "GPU cluster"):
             server.add("credentials", name=name, organization=organization["id"])
         yield server
@@ -63,7 +67,7 @@ def configure(run, awx, tmp_path):
 
 
 def test_second_run_changes_nothing_and_undo_leaves_what_was_there(awx, configure):
-    before = dict(awx.objects)
+    before = configure_another_cluster(awx, configure)
     changed, output = configure("--check")
     assert changed == 3
     assert "UNKNOWN IN CHECK MODE" in output
@@ -72,28 +76,28 @@ def test_second_run_changes_nothing_and_undo_leaves_what_was_there(awx, configur
     changed, _output = configure()
     assert changed > 0
     declared = read_objects()
-    templates = {item["name"]: item for item in awx.find("job_templates")}
+    templates = {item["name"]: item for item in awx.find("job_templates") if item["id"] not in before}
     assert list(templates) == [item["name"] for item in declared["controller_templates"]]
     assert templates["GPU: doctor"]["_survey"] == declared["awx_objects_surveys"]["doctor"]
     [credential] = awx.find("credentials", "GPU hosts")
-    [image] = awx.find("execution_environments")
+    [image] = awx.find("execution_environments", "GPU playbooks")
     for item in templates.values():
         assert (item["_credentials"], item["execution_environment"]) == ([credential["id"]], image["id"])
         assert (item["survey_enabled"], item["job_slice_count"], item["allow_simultaneous"]) == (True, 1, False)
-    [source] = awx.find("inventory_sources")
-    [project] = awx.find("projects")
-    [inventory] = awx.find("inventories")
+    [source] = awx.find("inventory_sources", "GPU nodes")
+    [project] = awx.find("projects", "GPU playbooks")
+    [inventory] = awx.find("inventories", "GPU cluster")
     [reader] = awx.find("credentials", "GPU cluster")
     assert (source["source"], source["overwrite"], source["update_on_launch"]) == ("scm", True, True)
     assert (source["inventory"], source["source_project"]) == (inventory["id"], project["id"])
     assert (source["credential"], source["execution_environment"]) == (reader["id"], image["id"])
     assert (EXAMPLES / source["source_path"]).is_file()
     # AWX renders these, and Ansible must not.
-    [kind] = awx.find("credential_types")
+    [kind] = awx.find("credential_types", "GPU cluster kubeconfig")
     assert kind["injectors"] == declared["controller_credential_types"][0]["injectors"]
     assert kind["injectors"]["extra_vars"] == {"gpu_kubeconfig": "{{ tower.filename.kubeconfig }}"}
 
-    assert list_workflow(awx) == {
+    assert list_workflow(awx, "GPU") == {
         "check": ("GPU: upgrade driver", "check", "", ["approve-first"], []),
         "approve-first": ("GPU: upgrade the first node", "", "", ["first"], []),
         "first": ("GPU: upgrade driver", "run", "gpu_nodes[0]", ["verify-first"], []),
@@ -107,17 +111,53 @@ def test_second_run_changes_nothing_and_undo_leaves_what_was_there(awx, configur
     changed, output = configure()
     assert (changed, awx.changes) == (0, []), output
 
+    # What someone has changed in AWX: a connection is deleted, another one bypasses the approvals, and then a step is deleted.
+    steps = list_steps(awx, "GPU")
+    steps["approve-others"]["_success_nodes"].clear()
+    steps["check"]["_always_nodes"].append(steps["others"]["id"])
+    changed, output = configure("--check")
+    assert (changed, awx.changes) == (2, []), output
+    assert "UNKNOWN IN CHECK MODE" not in output
+    awx.delete(steps["report"]["id"])
+    changed, output = configure("--check")
+    assert (changed, awx.changes) == (1, []), output
+    assert "UNKNOWN IN CHECK MODE" in output
+
     changed, output = configure(awx_objects_state="absent", awx_objects_collection="ansible.controller")
     assert changed > 0
     # The approvals belong to the workflow.
-    left = {number: item for number, item in awx.objects.items() if item["_kind"] != "workflow_approval_templates"}
+    left = {number: item for number, item in awx.objects.items() if number in before or item["_kind"] != APPROVALS}
     assert left == before, output
 
 
-def list_workflow(awx):
+def configure_another_cluster(awx, configure):
+    """Configure the cluster Staging, whose objects have names of their own; returns all objects afterwards."""
+    given = set(awx.objects)
+    configure(**STAGING)
+    [inventory] = awx.find("inventories", "Staging cluster")
+    templates = awx.find("job_templates")
+    assert {item["inventory"] for item in (*templates, *awx.find("inventory_sources"))} == {inventory["id"]}
+    created = [item for number, item in awx.objects.items() if number not in given]
+    names = [item["name"] for item in created if "name" in item]
+    # The templates, the two approvals, and one object of each other kind.
+    assert len(names) == len(templates) + 2 + 5
+    assert [name for name in names if not name.startswith("Staging")] == []
+    assert all(step[0].startswith("Staging: ") for step in list_workflow(awx, "Staging").values())
+    awx.changes.clear()
+    return copy.deepcopy(awx.objects)
+
+
+def list_steps(awx, prefix):
+    """The steps of the workflow of a cluster, by their identifiers."""
+    [workflow] = awx.find("workflow_job_templates", f"{prefix}: upgrade driver in waves")
+    nodes = awx.find("workflow_job_template_nodes")
+    return {node["identifier"]: node for node in nodes if node["workflow_job_template"] == workflow["id"]}
+
+
+def list_workflow(awx, prefix):
     """The steps of the workflow: job template or approval, job type, limit, and the next steps after success and failure."""
     return {
-        node["identifier"]: (
+        identifier: (
             awx.objects[node["unified_job_template"]]["name"],
             node.get("job_type", ""),
             node.get("limit", ""),
@@ -126,5 +166,5 @@ def list_workflow(awx):
                 for key in ("_success_nodes", "_failure_nodes")
             ),
         )
-        for node in awx.find("workflow_job_template_nodes")
+        for identifier, node in list_steps(awx, prefix).items()
     }

@@ -185,9 +185,35 @@ def test_group_names_have_letters_digits_and_underscores(name: Any, group: str) 
     assert sanitize_group_name(name) == group
 
 
-def test_gpus_of_all_vendors_are_counted() -> None:
-    labels = {"nvidia.com/gpu.count": "2", "gpu-kubernetes/amd.count": "4", "gpu-kubernetes/intel.count": "x"}
-    assert describe_node(node("w1", labels=labels))["gpus"] == 6
+COUNT = "nvidia.com/gpu.count"
+
+
+@pytest.mark.parametrize(
+    ("given", "gpus"),
+    [
+        (node("n", labels={COUNT: "2", "gpu-kubernetes/amd.count": "4", "gpu-kubernetes/intel.count": "x"}), 6),
+        (node("n"), 0),
+        # Without the label of a vendor.
+        (node("n", gpus=8), 8),
+        (node("n", gpus=8, allocatable=0), 8),
+        (offer("amd.com/gpu"), 1),
+        (offer("amd.com/gpu", labels={COUNT: "8"}), 9),
+        (offer("gpu.intel.com/i915", "gpu.intel.com/xe"), 2),
+        # The label counts, whatever the node offers.
+        (node("n", gpus=32, labels={COUNT: "8"}), 8),
+        (node("n", gpus=8, labels={COUNT: "x"}), 0),
+        # Units that are no whole GPUs.
+        (node("n", gpus=32, labels={LABEL: "mps-4-01234567"}), 0),
+        (node("n", gpus=32, labels={"nvidia.com/gpu.sharing-strategy": "time-slicing"}), 0),
+        (node("n", gpus=7, labels={"nvidia.com/mig.strategy": "single"}), 0),
+        (offer("nvidia.com/gpu", "nvidia.com/mig-1g.5gb"), 0),
+        (offer("nvidia.com/gpu.shared"), 0),
+        (offer("nvidia.com/gpu", labels={"gpushare": "true"}), 0),
+        (offer("nvidia.com/gpu", "aliyun.com/gpu-mem"), 0),
+    ],
+)
+def test_gpus_are_counted_by_the_label_of_their_vendor_else_by_whole_gpus(given: dict[str, Any], gpus: int) -> None:
+    assert describe_node(reduce_node(given))["gpus"] == gpus
 
 
 def test_facts_of_a_node_are_amounts_taints_and_versions() -> None:
