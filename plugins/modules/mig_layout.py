@@ -218,6 +218,12 @@ boot_command:
   type: list
   elements: str
   sample: [/usr/bin/python3, /usr/local/lib/gpu-kubernetes/mig.pyz, /etc/gpu-kubernetes/mig.json]
+kubelet_units:
+  description: The systemd units of which one runs the kubelet, by the Kubernetes distribution of the host. O(boot_program) has to run before them.
+  returned: success
+  type: list
+  elements: str
+  sample: [kubelet.service]
 """
 
 import contextlib
@@ -227,7 +233,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands, _distributions
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config import files
 from ansible_collections.gpu.kubernetes.plugins.module_utils._mig import apply, boot, cdi, layout, program, record
 from ansible_collections.gpu.kubernetes.plugins.module_utils._mig.services import ServiceError, Services
@@ -299,6 +305,7 @@ class Run:
             changes.append(True)
             if not self.check_mode:
                 files.remove_file(self.record)
+        distribution = _distributions.detect(lambda path: os.path.exists(ROOT.rstrip("/") + path))
         boot_command = [sys.executable, params["boot_program"], params["boot_config"]] if params["boot_program"] else []
         return {
             "changed": any(changes) or bool(specs),
@@ -308,6 +315,7 @@ class Run:
             "holders": outcome.holders,
             "cdi_specs": specs,
             "boot_command": boot_command,
+            "kubelet_units": _distributions.list_kubelet_units(distribution),
             "diff": {side: format_lines(outcome.gpus, side) for side in ("before", "after")},
         }
 

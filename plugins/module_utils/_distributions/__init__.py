@@ -34,6 +34,11 @@ def find_unit(own: OwnContainerd, exists: t.Callable[[str], bool] = os.path.exis
     return next(unit for unit, marker in own.units if not marker or exists(marker))
 
 
+def list_kubelet_units(name: str | None) -> list[str]:
+    """Return the systemd units of which one runs the kubelet of a host with the distribution *name*."""
+    return [f"{unit}.service" for unit in named(name).kubelet_units]
+
+
 def find_program(own: OwnContainerd, search: t.Callable[[str], t.Sequence[str]] = glob.glob) -> str | None:
     """Return the path of the program of the containerd *own*, None before the distribution has unpacked it."""
     return next((path for pattern in own.programs for path in sorted(search(pattern))), None)

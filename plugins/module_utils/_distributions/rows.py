@@ -91,6 +91,8 @@ class Distribution:
     kubelet_hint: str = ""
     kubelet_form: str = ""
     kubelet_variables: str = ""
+    #: The systemd units of which one runs the kubelet.
+    kubelet_units: tuple[str, ...] = ("kubelet",)
     #: The kube-scheduler that it starts itself, None if that is a static pod of which the manifest is edited.
     own_scheduler: OwnScheduler | None = None
     #: Why kube-scheduler's manifest is not edited, and what to do instead.
@@ -127,6 +129,7 @@ def _rancher(
         ),
         kubelet_hint=f"kubelet-arg+ in a file of {config}.d",
         kubelet_form="arguments",
+        kubelet_units=units,
         own_scheduler=OwnScheduler(
             "settings",
             file=f"{config}.d/50-gpu-kubernetes-scheduler.yaml",
@@ -185,6 +188,7 @@ DISTRIBUTIONS: tuple[Distribution, ...] = (
         ),
         kubelet_hint="a profile among spec.workerProfiles of k0s.yaml, with which the worker is installed (--profile)",
         kubelet_form="profile",
+        kubelet_units=("k0sworker", "k0scontroller"),
         scheduler_hint=f"kube-scheduler is run by k0s: {_SECOND_SCHEDULER}, or write a configuration with the extenders and"
         " clientConnection.kubeconfig: /var/lib/k0s/pki/scheduler.conf, without leaderElection, to a file that the user kube-scheduler can read,"
         " add `spec: {scheduler: {extraArgs: {config: FILE}}}` to k0s.yaml on each controller, and restart them one after another; without kube-proxy"
@@ -213,6 +217,7 @@ DISTRIBUTIONS: tuple[Distribution, ...] = (
             kubeconfig="/var/snap/microk8s/current/credentials/scheduler.config",
             unit="snap.microk8s.daemon-kubelite",
         ),
+        kubelet_units=("snap.microk8s.daemon-kubelite",),
         kubelet_hint="lines in /var/snap/microk8s/current/args/kubelet",
         kubelet_form="flags",
         scheduler_hint=f"kube-scheduler is a part of MicroK8s: {_SECOND_SCHEDULER}, or give it its configuration in"

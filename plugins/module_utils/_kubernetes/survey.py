@@ -28,6 +28,7 @@ from .._sharing.plugin_config import CONFIG_MAP_LABELS, LABEL, read_own_config, 
 from .._vendors import SERVED, Vendor, vendor_of
 from .api import read_nodes, run_parallel
 from .drain.plan import MIRROR, describe_maintenance
+from .labels.ladder import read_published
 from .node_reports import NodeReport, assess_nodes
 from .objects import (
     UNFINISHED,
@@ -217,10 +218,11 @@ def _read_log(cluster: Cluster, namespace: str, pod: Object, lines: int) -> str:
 
 @dataclass(frozen=True)
 class SharingState:
-    """The state of the cluster. ``nodes`` are the rows of gpu_nodes_info for the nodes of hosts, with one more field.
+    """The state of the cluster. ``nodes`` are the rows of gpu_nodes_info for the nodes of hosts, with two more fields.
 
     ``staying_plugins`` has for each strategy the device plugins on the node, as
-    ``namespace/owner``, that do not leave a node with its label. The others are names of nodes: by strategy those with its label, those with
+    ``namespace/owner``, that do not leave a node with its label. ``published_labels`` are the names of labels that node feature discovery has
+    recorded on the node. The others are names of nodes: by strategy those with its label, those with
     ResourceSlices of NVIDIA's DRA driver, and those whose kube-scheduler is a static pod. ``config_names`` is the name of the configuration of
     NVIDIA's device plugin by node, where it has its own, and ``configs`` are the configurations by their names. ``operator`` is NVIDIA's GPU
     Operator, whose nodes are neither in ``labelled`` for a strategy of NVIDIA's device plugin nor in ``config_names``; None without one.
@@ -259,10 +261,12 @@ def read_sharing_state(cluster: Cluster, hosts: Mapping[str, str]) -> SharingSta
     concerned = [report for report in reports if _has_own_plugin(hosts[report.name], report)]
     plugins = {name for report in concerned for name in report.unmanaged_plugins}
     daemon_sets = list_daemon_sets(cluster, {name.partition("/")[0] for name in plugins})
+    published = {get_name(node): read_published(node) for node in nodes if get_name(node) in hosts}
     rows = [
         {
             **report.as_dict(),
             "staying_plugins": {row.name: _find_staying(report, row, daemon_sets) for row in OWN_PLUGIN},
+            "published_labels": published.get(report.name, frozenset()),
         }
         for report in reports
     ]

@@ -12,7 +12,10 @@ from .catalogue import IN_CLUSTER, STRATEGIES, Strategy, matching
 from .change import Change
 from .gpu_operator import MIG_DISABLED, MIG_LABEL, PARTS, GpuOperator, OperatorState, label_of
 from .node_state import Cluster
-from .plugin_config import LABEL, MIG_STRATEGIES, strategy_of_name
+from .plugin_config import LABEL, MIG_STRATEGIES, list_uses, strategy_of_name
+
+#: The label of nodes with the control daemon of MPS. NVIDIA's GPU feature discovery publishes it by its own configuration, which is false without MPS.
+DAEMON_LABEL = "nvidia.com/mps.capable"
 
 
 def find_on_node(change: Change, cluster: Cluster) -> list[str]:
@@ -29,6 +32,7 @@ def find_on_node(change: Change, cluster: Cluster) -> list[str]:
             _find_claimed(change, cluster),
             _find_plugins(change, cluster),
             _find_second_plugin(change, cluster),
+            _find_feature_discovery(change),
         ]
     return [sentence for sentence in found if sentence]
 
@@ -220,6 +224,20 @@ def _find_second_plugin(change: Change, cluster: Cluster) -> str:
     return (
         f"{change.host.where}: {', '.join(found)} registers the same GPUs as the device plugin of NVIDIA's GPU Operator; remove it first (the playbook "
         f"remove_gpu_nodes with the tag device_plugin, if this collection has deployed it), {_BY_OWN_PLUGIN}."
+    )
+
+
+def _find_feature_discovery(change: Change) -> str:
+    """Return the blocker of NVIDIA's GPU feature discovery, which would take the control daemon of MPS off the node."""
+    node = change.node
+    if not change.to or not change.uses_host_role or "mps" not in list_uses([change.config.document]):
+        return ""
+    if DAEMON_LABEL not in node.published_labels or node.labels.get(DAEMON_LABEL) == "true":
+        return ""
+    return (
+        f"{change.host.where}: {change.to.name} is requested, and NVIDIA's GPU feature discovery publishes {DAEMON_LABEL} for its own configuration, which "
+        f"keeps the control daemon off the node; remove it first (the playbook deploy_feature_discovery with gpu_feature_discovery_state=absent, if this "
+        f"collection has deployed it), or set the node's label {label_of('feature_discovery')} to false if NVIDIA's GPU Operator deploys it."
     )
 
 

@@ -25,9 +25,14 @@ PARTS = {
 }
 #: The same of a GPUCluster, which a cluster has instead of a ClusterPolicy. Its DRA driver allocates the GPUs, and cannot be switched off there.
 DRA_PARTS = {"dra_driver": ("draDriver", "dra-driver")}
-#: The label of a pod of the device plugin, and the values of that label of all pods that read its configuration.
+#: The label of a pod of the device plugin, and the values of that label of all pods that read its configuration. The control daemon of MPS is the
+#: first, so that the device plugin does not find the former one.
 PLUGIN_LABELS = {"app": "nvidia-device-plugin-daemonset"}
-CONFIGURED_PODS = ("nvidia-device-plugin-daemonset", "gpu-feature-discovery")
+CONFIGURED_PODS = (
+    "nvidia-device-plugin-mps-control-daemon",
+    "nvidia-device-plugin-daemonset",
+    "gpu-feature-discovery",
+)
 #: The label that requests MIG devices from the operator's MIG manager, and the one with the result.
 MIG_LABEL, MIG_STATE_LABEL = "nvidia.com/mig.config", "nvidia.com/mig.config.state"
 #: The MIG manager's configuration without MIG devices.

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, Iterable, Mapping, Sequence
+from typing import Any, Collection, Iterable, Mapping, Sequence
 
 from .._vendors import SERVED
 from .catalogue import NVIDIA_ROLE, WITH_NODE_ROLE, Strategy, matching
@@ -87,6 +87,8 @@ class NodeState:
         # The device plugins on the node, as namespace/owner; and by strategy, those that do not leave a node with its label.
         self.plugins: Sequence[str] = row.get("unmanaged_plugins") or ()
         self.staying_plugins: Mapping[str, Sequence[str]] = row.get("staying_plugins") or {}
+        # The names of the labels that tools publish by node feature discovery, which overwrites them.
+        self.published_labels: Collection[str] = row.get("published_labels") or ()
         # The reason of the node's maintenance; empty if it is in none.
         self.maintenance: str = (row.get("maintenance") or {}).get("reason") or ""
         # The name of the node's configuration of NVIDIA's device plugin; empty for that of all nodes. Others than this collection may have named it.

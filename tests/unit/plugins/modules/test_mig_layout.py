@@ -132,6 +132,13 @@ def test_ampere_waits_for_the_reboot(make: Make) -> None:
     assert (done["changed"], profiles(done)[0]) == (False, {"1g.5gb": 7})
 
 
+def test_units_of_the_kubelet_are_those_of_the_distribution(make: Make) -> None:
+    node = make("a100-40g")
+    assert run(node, check=True, layout=[])["kubelet_units"] == ["kubelet.service"]
+    (node.root / "etc" / "rancher" / "rke2").mkdir(parents=True)
+    assert run(node, check=True, layout=[])["kubelet_units"] == ["rke2-server.service", "rke2-agent.service"]
+
+
 def test_mode_that_waits_is_finished_or_withdrawn(make: Make) -> None:
     node = make("a100-40g")
     layout = [*SMALL, {"gpus": [1], "profiles": {"7g.40gb": 1}}]

@@ -22,6 +22,7 @@ PLUGIN, DISCOVERY, DAEMON = (
     "gpu-feature-discovery",
     "nvidia-device-plugin-mps-control-daemon",
 )
+MPS_CAPABLE = "nvidia.com/mps.capable"
 NVML = {"source": "nvml", "error": None, "gpus": [{"name": "GPU", "lost": False}] * 2}
 POLICY = {
     "kind": "ClusterPolicy",
@@ -33,7 +34,10 @@ BY_HOST = "dict(groups.all | zip(groups.all | map('extract', hostvars, 'result')
 
 
 class OperatedCluster(SmallCluster):
-    """Nodes with two GPUs each, of which the operator's device plugin reads the configuration when its pod starts."""
+    """Nodes with two GPUs each, of which the operator's pods read the configuration when they start.
+
+    ``limits`` are the replicas for which control daemons of MPS have started, by node.
+    """
 
     def __init__(self, *names):
         config_map = {
@@ -47,6 +51,7 @@ class OperatedCluster(SmallCluster):
         super().__init__(namespace, config_map, json.loads(json.dumps(POLICY)), *nodes)
         self.applied = dict.fromkeys(names, "all-disabled")
         self.result, self.had_result, self.started = "success", False, 0
+        self.limits = {name: [] for name in names}
         self.react = lambda _cluster: self.run_operator()
         self.run_operator()
 
@@ -59,8 +64,8 @@ class OperatedCluster(SmallCluster):
                 self.had_result |= STATE in labels
                 self.applied[name], labels[STATE] = labels[MIG], self.result
                 self.delete_pods(name, PLUGIN, DISCOVERY)
-            for app in (PLUGIN, DISCOVERY):
-                if not self.find_pods(name, app):
+            for app in (PLUGIN, DISCOVERY, DAEMON):
+                if not self.find_pods(name, app) and (app != DAEMON or MPS_CAPABLE in labels):
                     self.start(app, item)
 
     def start(self, app, item):
@@ -68,13 +73,16 @@ class OperatedCluster(SmallCluster):
         self.make_pod(app, name)
         config = json.loads(self.config_map["data"].get(labels.get(CONFIG, ""), "{}"))
         sharing = config.get("sharing", {})
+        replicas = next((section["resources"][0]["replicas"] for section in sharing.values()), 1)
         if app == PLUGIN:
-            replicas = next((section["resources"][0]["replicas"] for section in sharing.values()), 1)
             amount = {GPU: str((SLICES if labels[MIG] != "all-disabled" else 2) * replicas)}
             item["status"].update(capacity=amount, allocatable=dict(amount))
+        elif app == DAEMON:
+            self.limits[name].append(replicas)
         elif "mps" in sharing:
-            self.make_pod(DAEMON, name)
+            labels[MPS_CAPABLE] = "true"
         else:
+            labels.pop(MPS_CAPABLE, None)
             self.delete_pods(name, DAEMON)
 
     def make_pod(self, app, name):
@@ -219,10 +227,12 @@ def test_nodes_are_shared_by_labels_and_keys_and_left_again(run_plays):
         assert cluster.find_pods("limited", DAEMON)
         assert not cluster.had_result
 
-        # One host changes, and the others are removed.
-        whole = {**SHARED, "sliced": strategy("exclusive")}
-        left = run(share(whole), share({}, "absent"), share({}, "absent"))
-    assert left == {"sliced": [role, [], []], "limited": [[], role, []], "parted": [[], role, []]}
+        # Two hosts change, and those that are still shared are removed.
+        other = {**SHARED, "sliced": strategy("exclusive"), "limited": strategy("mps", replicas=3)}
+        left = run(share(other), share({}, "absent"), share({}, "absent"))
+    assert left == {"sliced": [role, [], []], "limited": [role, role, []], "parted": [[], role, []]}
+    # The daemon has read its configuration again.
+    assert cluster.limits["limited"][:2] == [2, 3]
     assert cluster.read() == before
     assert not cluster.find_pods("limited", DAEMON)
 

@@ -10,7 +10,7 @@ from fakes.kubernetes_api import node, pod
 from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import FAILURE
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import FAILURE, find_task
 
 ROLE = "gpu.kubernetes.gpu_sharing"
 GPUSHARE, NANO_GPU = {"gpushare": "true"}, {"gpu-kubernetes/nano-gpu": "true"}
@@ -169,6 +169,25 @@ def test_variables_of_roles_that_change_nodes_allow_their_removal(evaluate_role)
     allowed = {"mps_remove_used": True, "nano_gpu_remove_used": True, "k8s_device_plugin_remove_used": True}
     [found] = evaluate_role("gpu_sharing", {"h": allowed}, "__gpu_sharing_remove_used").values()
     assert found == {"mps": True, "mig": False, "gpushare": False, "nano_gpu": True}
+
+
+#: Entries of a layout after one for all GPUs, and whether a GPU stays whole.
+LAYOUTS = {"all": ([], False), "all-but-one": ([{"gpus": [0], "profiles": {}}], True)}
+
+
+def test_last_entry_of_the_layout_decides_whether_a_gpu_stays_whole(evaluate_role):
+    gpus = [{"name": "GPU", "lost": False, "index": index, "mig_mode": "disabled"} for index in (0, 1)]
+    hosts = {
+        name: {
+            "gpu_sharing_mig_layout": [{"gpus": "all", "profiles": {"1g.10gb": 7}}, *more],
+            "__gpu_sharing_records": {"results": []},
+        }
+        for name, (more, _whole) in LAYOUTS.items()
+    }
+    task = find_task("gpu_sharing", "plan", "Collect the parameters")
+    facts = {"nvml": {"source": "nvml", "error": None, "gpus": gpus}}
+    found = evaluate_role("gpu_sharing", hosts, "__gpu_sharing_request.has_whole", task, facts=facts)
+    assert found == {name: whole for name, (_more, whole) in LAYOUTS.items()}
 
 
 #: Labels of the node of a host, what it declares, and the strategy and role in a playbook that only reads.

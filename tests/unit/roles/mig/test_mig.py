@@ -12,6 +12,7 @@ import shutil
 import pytest
 from fakes.mig_node import MigNode
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions import detect, list_kubelet_units
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
 if os.geteuid() != 0:
@@ -108,7 +109,9 @@ def test_ampere_is_rebooted_with_permission_and_restored(apply, machine):
     code, changes, output = apply(("main", {}), ("verify", {}), ("main", {}), **allowed)
     assert (code, changes) == (0, 4), output
     unit = (machine.units / "gpu-kubernetes-mig.service").read_text()
-    assert "Before=kubelet.service nvidia-cdi-refresh.service" in unit
+    kubelet = " ".join(list_kubelet_units(detect(os.path.exists)))
+    assert f"Before={kubelet} nvidia-dcgm.service dcgm-exporter.service nvidia_gpu_exporter.service nvidia-cdi" in unit
+    assert "After=nvidia-persistenced.service nvidia-fabricmanager.service\n" in unit
     assert f"{machine.folder}/lib/mig.pyz {machine.folder}/etc/mig.json" in unit
     log = machine.read_log()
     assert log.count("reboot") == 1
@@ -128,3 +131,17 @@ def test_layout_that_differs_fails_the_verification(apply, machine):
         in output
     )
     assert [line for line in machine.read_log() if "reset" in line] == ["nvidia-smi --gpu-reset -i 0000:07:00.0"]
+
+
+#: Variables of a host, and the units that start after that of the role.
+UNITS = {
+    "distribution": ({}, ["a.service", "nvidia-dcgm.service", "x.socket"]),
+    "declared": ({"mig_kubelet_services": ["b.service"]}, ["b.service", "nvidia-dcgm.service", "x.socket"]),
+}
+
+
+def test_unit_starts_before_the_kubelet_and_services_that_use_gpus(evaluate_role):
+    services = ["nvidia-persistenced", "nvidia-fabricmanager.service", "nvidia-dcgm", "x.socket"]
+    common = {"mig_services": services, "mig_result": {"kubelet_units": ["a.service"]}}
+    found = evaluate_role("mig", {name: {**common, **more} for name, (more, _units) in UNITS.items()}, "__mig_before")
+    assert found == {name: [*units, "nvidia-cdi-refresh.service"] for name, (_more, units) in UNITS.items()}

@@ -30,12 +30,18 @@ if os.geteuid() != 0:
 
 def test_mig_devices_without_a_service_are_refused(refusals, host_variables, tmp_path, nvml_builder):
     write_record(tmp_path, phase="rolling_back")
+    (tmp_path / "managed.service").touch()
     variables = {**host_variables, **ANY_HOST, "nvidia_driver_state_dir": str(tmp_path)}
     results = refusals(
         "nvidia_driver_upgrade",
         ["plan"],
-        {"lost": variables, "kept": {**variables, "nvidia_driver_upgrade_mig_services": ["nvidia-mig-manager"]}},
+        {
+            "lost": variables,
+            "kept": {**variables, "nvidia_driver_upgrade_mig_services": ["nvidia-mig-manager"]},
+            "managed": variables,
+        },
         facts=DEBIAN,
+        extra={"__nvidia_driver_upgrade_mig_file": f"{tmp_path}/{{{{ inventory_hostname }}}}.service"},
         module_defaults={
             "gpu.kubernetes.nvml_facts": {
                 "library": nvml_builder.library("h100-mig"),
@@ -46,7 +52,15 @@ def test_mig_devices_without_a_service_are_refused(refusals, host_variables, tmp
     assert re.match("lost: MIG is enabled on 0000:[0-9a-f:.]+(, [0-9a-f:.]+)*, and MIG devices are", results["lost"]), (
         results
     )
-    assert results["kept"] == ""
+    assert (results["kept"], results["managed"]) == ("", "")
+
+
+def test_upgrade_and_the_role_mig_name_the_same_unit():
+    upgrade, mig = (
+        yaml.safe_load((ROOT / "roles" / role / "vars" / "main.yml").read_text())
+        for role in ("nvidia_driver_upgrade", "mig")
+    )
+    assert upgrade["__nvidia_driver_upgrade_mig_file"] == f"{mig['__mig_units']}/{mig['__mig_unit']}"
 
 
 #: Variables of a run that finds an interrupted rollback, the message or the final state, and the last recorded phase.
@@ -73,16 +87,16 @@ echo $1 $2 >> calls
 
 
 #: The phase of a killed run, the services in its record, those that the next run starts in reverse order, and its result. The exporter runs, and
-#: the next run adds it to the record.
+#: the next run adds it to the record. The hosts have the unit of the role mig, which restores MIG devices that a change of the driver has removed.
 STOPPED = {
     "stopping": (
         ["unnamed.service", "dcgm.service"],
-        ["unnamed.service", "dcgm.service", "exporter.service"],
+        ["gpu-kubernetes-mig.service", "unnamed.service", "dcgm.service", "exporter.service"],
         "upgraded",
     ),
     "rolling_back": (
         ["dcgm.service"],
-        ["dcgm.service", "exporter.service"],
+        ["gpu-kubernetes-mig.service", "dcgm.service", "exporter.service"],
         "no GPU answers. Driver 570.1 is restored, and the maintenance of node rolling_back has ended.",
     ),
 }
@@ -108,6 +122,7 @@ def test_interrupted_rollback_is_resumed_and_stopped_services_are_started(refusa
             "nvidia_driver_upgrade_result": {**RESULT, "host": name, "node": name},
             # Not an extra variable: each record is read again.
             "__nvidia_driver_upgrade_read": encode_record(paths[name]),
+            "__nvidia_driver_upgrade_mig_unit": {"stat": {"exists": bool(services)}},
             "running": running,
             "nvidia_driver_upgrade_max_unavailable": 5,
             **variables,

@@ -17,6 +17,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions impo
     Distribution,
     describe_own,
     detect,
+    list_kubelet_units,
     named,
 )
 
@@ -97,6 +98,22 @@ def test_describe_own_names_unit_and_program_of_the_host(
     }
     own = describe_own(name, paths.__contains__, lambda pattern: found.get(pattern, []))
     assert (own["service"], own["program"]) == (service, program)
+
+
+@pytest.mark.parametrize(
+    ("name", "units"),
+    [
+        ("k3s", ["k3s.service", "k3s-agent.service"]),
+        ("rke2", ["rke2-server.service", "rke2-agent.service"]),
+        ("k0s", ["k0sworker.service", "k0scontroller.service"]),
+        ("MicroK8s", ["snap.microk8s.daemon-kubelite.service"]),
+        ("kubespray", ["kubelet.service"]),
+        ("kubeadm", ["kubelet.service"]),
+        (None, ["kubelet.service"]),
+    ],
+)
+def test_list_kubelet_units_names_the_units_of_the_distribution(name: str | None, units: list[str]) -> None:
+    assert list_kubelet_units(name) == units
 
 
 def test_describe_own_of_a_host_with_its_own_containerd_is_empty() -> None:

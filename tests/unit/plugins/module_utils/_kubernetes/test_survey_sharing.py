@@ -145,6 +145,14 @@ def test_reason_of_the_maintenance_is_in_the_row(annotations: dict[str, str], fo
     assert (row["maintenance"] or {"reason": ""})["reason"] == found
 
 
+def test_labels_of_node_feature_discovery_are_in_the_row() -> None:
+    annotations = {"nfd.node.kubernetes.io/feature-labels": "cpu-model.id,nvidia.com/mps.capable"}
+    nodes = [node("w1", annotations=annotations), node("w2")]
+    rows = read_sharing_state(FakeCluster(nodes), {"w1": "", "w2": "", "w9": ""}).nodes
+    names = {"feature.node.kubernetes.io/cpu-model.id", "nvidia.com/mps.capable"}
+    assert [row["published_labels"] for row in rows] == [names, set(), set()]
+
+
 def test_only_static_pods_are_kube_schedulers() -> None:
     scheduler = {"namespace": "kube-system", "labels": {"component": "kube-scheduler"}}
     mirror = {"annotations": {"kubernetes.io/config.mirror": "x"}}

@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.blockers import DAEMON_LABEL
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import reason_of
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import list_blockers
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import (
     GPU,
     SLICED,
@@ -27,6 +29,10 @@ WHERE = "Host h1 (node n1): "
 
 def staying_plugins(strategy, *plugins):
     return {"staying_plugins": {strategy: list(plugins)}}
+
+
+def published(label, value):
+    return {"labels": {label: value}, "published_labels": {label}}
 
 
 #: A node, the declared strategy, the parameters, and parts of the one sentence that blocks the host.
@@ -155,6 +161,16 @@ BLOCKED = {
         {"cluster": {"namespaces": {"gpushare": "sharing"}}},
         [PLUGINS["gpushare"]],
     ),
+    "feature-discovery": (
+        node(**published(DAEMON_LABEL, "false")),
+        "mps",
+        {},
+        [
+            WHERE,
+            "mps is requested, and NVIDIA's GPU feature discovery publishes nvidia.com/mps.capable for its own configuration, which keeps",
+            "set the node's label nvidia.com/gpu.deploy.gpu-feature-discovery to false",
+        ],
+    ),
     "removed-and-allocated": (
         node("gpushare", allocated=1),
         "",
@@ -195,6 +211,13 @@ ACCEPTED = {
     ),
     "drained-before": (node(allocated=1), "nano_gpu", {"migrate": True}),
     "other-tags": (None, "exclusive", {"cluster": {"run_tags": []}}),
+    "feature-discovery-without-that-label": (
+        node(labels={DAEMON_LABEL: "false"}, published_labels={"nvidia.com/gpu.product"}),
+        "mps",
+        {},
+    ),
+    "feature-discovery-for-mps": (node(**published(DAEMON_LABEL, "true")), "mps", {}),
+    "feature-discovery-and-another-strategy": (node(**published(DAEMON_LABEL, "false")), "time_slicing", {}),
     "removed-while-allocated": (
         node("gpushare", allocated=1),
         "",
@@ -212,6 +235,11 @@ ACCEPTED = {
 @pytest.mark.parametrize(("row", "strategy", "parameters"), ACCEPTED.values(), ids=ACCEPTED)
 def test_host_without_conflict_is_not_blocked(row, strategy, parameters):
     assert plan_one(row, strategy, **parameters)["blockers"] == []
+
+
+def test_label_of_the_control_daemon_is_that_of_its_role():
+    text = (ROOT / "roles" / "mps" / "vars" / "main.yml").read_text(encoding="utf-8")
+    assert f"\n__mps_label: {DAEMON_LABEL}\n" in text
 
 
 def test_all_blockers_are_returned_in_the_order_in_which_they_are_resolved():

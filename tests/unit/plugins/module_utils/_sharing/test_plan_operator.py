@@ -159,7 +159,11 @@ def test_keys_that_no_node_names_afterwards_are_unused():
         "config_map": "configs",
         "default_config": "",
         "plugin_labels": {"app": "nvidia-device-plugin-daemonset"},
-        "configured": ["nvidia-device-plugin-daemonset", "gpu-feature-discovery"],
+        "configured": [
+            "nvidia-device-plugin-mps-control-daemon",
+            "nvidia-device-plugin-daemonset",
+            "gpu-feature-discovery",
+        ],
         "unused": [former.name],
     }
     planned = plan([host("time_slicing")], [operated("time_slicing")], **cluster)
