@@ -172,7 +172,7 @@ def test_variables_of_roles_that_change_nodes_allow_their_removal(evaluate_role)
 
 
 #: Entries of a layout after one for all GPUs, and whether a GPU stays whole.
-LAYOUTS = {"all": ([], False), "all-but-one": ([{"gpus": [0], "profiles": {}}], True)}
+LAYOUTS = {"each": ([], False), "all-but-one": ([{"gpus": [0], "profiles": {}}], True)}
 
 
 def test_last_entry_of_the_layout_decides_whether_a_gpu_stays_whole(evaluate_role):
