@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Jobs as AWX runs them: its own injectors of credentials, its form of survey answers, and ansible-runner's transmit, worker and process.
 
-A fake of AWX's task system: the worker runs on this machine instead of in an image.
+A fake of AWX's task system. The worker runs the job in the image of an execution environment, as AWX's does, or without one on this machine.
 """
 
 from __future__ import annotations
@@ -25,9 +25,10 @@ from gates.awx import read_objects
 PROJECT = ROOT / "docs" / "examples" / "awx"
 #: Where the container of a job has the private folder.
 CONTAINER = "/runner"
+#: The collections of this checkout, and those of the image.
+COLLECTIONS, IMAGE_COLLECTIONS = str(ROOT / ".ansible" / "collections"), "/usr/share/ansible/collections"
 #: What AWX sets for each job.
 ENVIRONMENT = {
-    "ANSIBLE_COLLECTIONS_PATH": str(ROOT / ".ansible" / "collections"),
     "ANSIBLE_HOST_KEY_CHECKING": "False",
     "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True",
     "AWX_HOST": "https://awx.invalid",
@@ -55,11 +56,11 @@ def write_answers(folder: Path, answers: dict[str, Any]) -> None:
 def write_inventory(folder: Path, inventory: dict[str, Any]) -> None:
     """Write an inventory, in the form of ``ansible-inventory --list``, as AWX does: a program that prints it."""
     path = folder / "inventory" / "hosts"
-    path.write_text(f"#!{sys.executable}\nprint({json.dumps(json.dumps(inventory))})\n")
+    path.write_text(f"#!/usr/bin/env python3\nprint({json.dumps(json.dumps(inventory))})\n")
     path.chmod(0o700)
 
 
-def inject(folder: Path, worker: Path, kubeconfig: str) -> tuple[dict[str, str], str]:
+def inject(folder: Path, worker: Path | str, kubeconfig: str) -> tuple[dict[str, str], str]:
     """Inject a credential of the type that configure_awx creates: environment and arguments of the job."""
     [declared] = read_objects()["controller_credential_types"]
     kind = SimpleNamespace(inputs=declared["inputs"], injectors=declared["injectors"])
@@ -68,7 +69,7 @@ def inject(folder: Path, worker: Path, kubeconfig: str) -> tuple[dict[str, str],
     arguments: list[str] = []
     inject_credential(kind, Credential({"kubeconfig": kubeconfig}), environment, safe, arguments, str(folder))
     assert kubeconfig not in json.dumps([environment, safe, arguments])
-    # The worker has its folder in another place than a container.
+    # Without a container, the worker has its folder in another place.
     for path in (folder / "env").iterdir():
         path.chmod(0o600)
         path.write_text(path.read_text().replace(f"{CONTAINER}/", f"{worker}/"))
@@ -77,9 +78,18 @@ def inject(folder: Path, worker: Path, kubeconfig: str) -> tuple[dict[str, str],
 
 
 def run_job(
-    parent: Path, playbook: str, answers: dict[str, Any], kubeconfig: str, inventory: dict[str, Any], options: str = ""
+    parent: Path,
+    playbook: str,
+    answers: dict[str, Any],
+    kubeconfig: str,
+    inventory: dict[str, Any],
+    options: str = "",
+    container: dict[str, Any] | None = None,
 ) -> Job:
-    """Run a job of a playbook of the example project, with its files below *parent*; *options* are those of ansible-playbook."""
+    """Run a job of a playbook of the example project, with its files below *parent*.
+
+    *options* are those of ansible-playbook, and *container* has ansible-runner's settings of the job's container.
+    """
     folder, worker, results = (parent / name for name in ("private", "worker", "results"))
     for name in ("env", "inventory"):
         (folder / name).mkdir(parents=True)
@@ -87,7 +97,9 @@ def run_job(
     shutil.copytree(PROJECT, folder / "project")
     write_answers(folder, answers)
     write_inventory(folder, inventory)
-    environment, arguments = inject(folder, worker, kubeconfig)
+    environment, arguments = inject(folder, CONTAINER if container else worker, kubeconfig)
+    environment["ANSIBLE_COLLECTIONS_PATH"] = IMAGE_COLLECTIONS if container else COLLECTIONS
+    isolation = {"process_isolation": True, "process_isolation_executable": "podman"} if container else {}
     transmitted, processed = parent / "transmitted", parent / "processed"
     with transmitted.open("wb") as stream:
         ansible_runner.run(
@@ -98,6 +110,8 @@ def run_job(
             envvars=ENVIRONMENT | environment,
             cmdline=f"{arguments} {options}".strip(),
             ident="1",
+            **isolation,
+            **(container or {}),
         )
     with transmitted.open("rb") as source, processed.open("wb") as target:
         command = [sys.executable, "-m", "ansible_runner", "worker", "--private-data-dir", worker]

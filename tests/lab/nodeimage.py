@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from .progress import step
@@ -45,30 +46,31 @@ def name(settings: Settings) -> str:
 def ensure(settings: Settings) -> str:
     """Name of the node image, which is built from Debian packages if it is missing."""
     image = name(settings)
+    bootstrap(settings, image, _PACKAGES, [*_copy_hooks(), *_CUSTOMIZE])
+    return image
+
+
+def bootstrap(settings: Settings, image: str, packages: Sequence[str], hooks: Sequence[str] = ()) -> None:
+    """Make IMAGE of Debian's PACKAGES if it is missing; HOOKS are commands of mmdebstrap on its root."""
     if image in run(["podman", "images", "--format", "{{.Repository}}:{{.Tag}}"]).split():
-        return image
-    archive = settings.cache / f"node-{image.rsplit(':', 1)[1]}.tar"
+        return
+    archive = settings.cache / f"{image.rsplit('-', 1)[1].replace(':', '-')}.tar"
     if not archive.is_file():
         archive.parent.mkdir(parents=True, exist_ok=True)
-        with (
-            step("build the node image from Debian packages"),
-            tempfile.TemporaryDirectory(dir=archive.parent) as scratch,
-        ):
+        with step(f"build {image} from Debian packages"), tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
             partial = Path(scratch) / "root.tar"
-            hooks = [f"--customize-hook={hook}" for hook in (*_copy_hooks(), *_CUSTOMIZE)]
             run(
                 [
                     "mmdebstrap",
                     "--variant=minbase",
                     f"--components={_COMPONENTS}",
-                    f"--include={','.join(_PACKAGES)}",
-                    *hooks,
+                    f"--include={','.join(packages)}",
+                    *(f"--customize-hook={hook}" for hook in hooks),
                     VERSIONS["debian"],
                     partial,
                 ],
                 retries=DOWNLOAD_TRIES,
             )
             partial.rename(archive)
-    with step("import the node image"):
+    with step(f"import {image}"):
         run(["podman", "import", "--quiet", archive, image])
-    return image

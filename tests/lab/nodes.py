@@ -61,7 +61,7 @@ def put(node: Node, files: dict[str, bytes], modes: dict[str, int] | None = None
     run(["podman", "cp", "-", f"{node.name}:/"], stdin=stream.getvalue())
 
 
-def _limits() -> list[str]:
+def limits() -> list[str]:
     """Limits that podman may set here; without CAP_SYS_RESOURCE its defaults fail."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return [f"--ulimit=nofile={hard}:{hard}", "--ulimit=nproc=32768:32768"]
@@ -249,7 +249,7 @@ def _start(settings: Settings, node: Node, nodes: list[Node], image: str, sandbo
             *place,
             *hosts,
             *kind,
-            *_limits(),
+            *limits(),
             *_mounts(settings, node),
             image,
             *_INIT,

@@ -1,23 +1,38 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Jobs as AWX runs them, on a deployed cluster: survey answers, the credential with the kubeconfig, and ansible-runner. The worker runs on this machine."""
+"""Jobs as AWX runs them, on a deployed cluster: survey answers, the credential with the kubeconfig, and ansible-runner in the execution environment."""
 
 from __future__ import annotations
 
 import json
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes.awx_job import Job, run_job
+from lab import execution_environment, nodes
+from lab.shell import run
 
 pytestmark = pytest.mark.thorough
 LAB_VARIABLES = ("gpu_kubeconfig", "gpu_verify_report_path")
 
 
+@pytest.fixture(scope="module")
+def container(settings: Any) -> Iterator[dict[str, Any]]:
+    """The container of a job: ansible-builder's image of this checkout, with the lab's network and the key of its hosts."""
+    image = execution_environment.build(settings)
+    yield {
+        "container_image": image,
+        "container_options": ["--user=root", "--network=host", "--runtime=runc", *nodes.limits()],
+        "container_volume_mounts": [f"{settings.state}:{settings.state}:ro"],
+    }
+    run(["podman", "rmi", image])
+
+
 @pytest.fixture
-def job(tmp_path: Path, settings: Any) -> Any:
+def job(tmp_path: Path, settings: Any, container: dict[str, Any]) -> Any:
     """Run a job of the example project on the lab. AWX has the kubeconfig in a credential, and no path for the report."""
     command = ["ansible-inventory", "-i", str(settings.state / "inventory.yml"), "--list"]
     inventory = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -27,7 +42,7 @@ def job(tmp_path: Path, settings: Any) -> Any:
     kubeconfig = (settings.state / "kubeconfig").read_text(encoding="utf-8")
 
     def run(playbook: str, options: str = "", **answers: Any) -> Job:
-        return run_job(tmp_path, playbook, answers, kubeconfig, inventory, options)
+        return run_job(tmp_path, playbook, answers, kubeconfig, inventory, options, container)
 
     return run
 
