@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -11,22 +12,32 @@ import yaml
 from ansible.module_utils.facts.system.distribution import Distribution as Facts
 
 from ._common import ROOT
+from .release import read_images
 from .tables import DAY, TABLES
 from .versions import CONTROLLERS, OLDEST
 
 PAGE = ROOT / "docs" / "docsite" / "rst" / "guide_versions.rst"
 DOCSITE = "ansible_collections.gpu.kubernetes.docsite"
 PLATFORMS = ROOT / "roles" / "_platform" / "platforms"
-#: Images of roles with a tag of their own: title, role, and how the names of its variables begin.
-IMAGES = (
-    ("NVIDIA's device plugin", "k8s_device_plugin", ""),
-    ("AMD's device plugin", "k8s_device_plugin", "amd_"),
-    ("Intel's device plugin", "k8s_device_plugin", "intel_"),
-    ("gpushare, device plugin", "gpushare", "device_plugin_"),
-    ("gpushare, scheduler extender", "gpushare", "extender_"),
-    ("GPU feature discovery", "gpu_feature_discovery", "gfd_"),
-    ("AMD's node labeller", "gpu_feature_discovery", "amd_"),
-)
+#: The programs of the images that roles deploy, by how the names of their variables begin. An image without a row is an error.
+PROGRAMS = {
+    "k8s_device_plugin_image": "NVIDIA's device plugin, with config-manager and the control daemon of MPS",
+    "k8s_device_plugin_amd_image": "AMD's device plugin",
+    "k8s_device_plugin_intel_image": "Intel's device plugin",
+    "gpushare_device_plugin_image": "gpushare, device plugin",
+    "gpushare_extender_image": "gpushare, scheduler extender",
+    "nano_gpu_agent_image": "nano-gpu, agent",
+    "nano_gpu_extender_image": "nano-gpu, scheduler extender",
+    "gpu_feature_discovery_gfd_image": "GPU feature discovery",
+    "gpu_feature_discovery_amd_image": "AMD's node labeller",
+    "gpu_smoke_test_image": "Test pods of NVIDIA's GPUs, by the host's driver",
+    "gpu_managed_cluster_image": "Test pods of managed clusters",
+    "kube_scheduler_extender_probe_image": "Pod that verifies kube-scheduler; it need not be pulled",
+}
+EXPORTER_IMAGE = "gpu_exporter_image"
+#: The private variable of a role that computes a part of an image.
+COMPUTED = re.compile(r"{{.*?(__[\w.]+)")
+SAMPLE = re.compile(r"'(vectoradd[\w.-]+)'")
 HEAD = f"""..
   Copyright (c) 2026, the gpu.kubernetes authors
   SPDX-License-Identifier: GPL-3.0-or-later
@@ -154,12 +165,47 @@ def list_branches(tables: Mapping[str, Any]) -> Iterator[Cells]:
         yield str(branch), until, str(fix.get("driver", "")), str(newest.get(branch, ""))
 
 
-def list_images() -> Iterator[Cells]:
-    """The images with a version of their own, and the variable with which another one is chosen."""
-    for title, role, prefix in IMAGES:
-        values = _read(ROOT / "roles" / role / "defaults" / "main.yml")
-        start = f"{role}_{prefix}image"
-        yield title, f"``{values[f'{start}_repository']}``", f"``{values[f'{start}_tag']}``", f"``{start}_tag``"
+def list_images(load: Callable[[str], Any]) -> Iterator[Cells]:
+    """Each image that roles deploy, its tags, and the variables with which another one is chosen. Raises ValueError for one that PROGRAMS does not have."""
+    images = {start: parts for start, *parts in read_images(ROOT) if start != EXPORTER_IMAGE}
+    for start in sorted(images, key=list(PROGRAMS).index):
+        for title, values in _list_variants(PROGRAMS[start], images[start]):
+            registry, repository, tags = (_resolve(part, values) for part in images[start])
+            yield title, f"``{registry}/{repository}``", _code(tags.split(",")), f"``{start}_*``"
+    for row in load("_exporters.catalogue").EXPORTERS:
+        tag = row.tag.format(version=row.version)
+        yield row.title, f"``{row.registry}/{row.repository}``", f"``{tag}``", f"``{EXPORTER_IMAGE}_*``"
+    for vendor in load("_vendors").OTHERS:
+        repository, _colon, tag = vendor.test.image.partition(":")
+        variable = f"``gpu_smoke_test_images: {{{vendor.name}: …}}``"
+        yield f"Test pods of {vendor.title}'s GPUs", f"``docker.io/{repository}``", f"``{tag}``", variable
+    version = _read(ROOT / "roles" / "gpu_feature_discovery" / "defaults" / "main.yml")[
+        "gpu_feature_discovery_nfd_chart_version"
+    ]
+    variable = "``gpu_feature_discovery_nfd_values: {image: {repository: …, tag: …}}``"
+    yield "Node feature discovery", "``registry.k8s.io/nfd/node-feature-discovery``", f"``v{version}``", variable
+
+
+def _list_variants(title: str, parts: Iterable[str]) -> list[tuple[str, dict[str, str]]]:
+    """The titles of an image, and the values that a role computes of parts of it; several tags are separated by commas."""
+    if any("__nano_gpu_upstream" in part for part in parts):
+        apis = _read(ROOT / "roles" / "nano_gpu" / "vars" / "main" / "apis.yml")["__nano_gpu_apis"]
+        return [
+            (
+                f"{title}, with ``nano_gpu_api: {name}``",
+                {f"__nano_gpu_upstream.{key}": str(value) for key, value in api.items()},
+            )
+            for name, api in apis.items()
+        ]
+    name = "__gpu_smoke_test_fitting_tag"
+    samples = SAMPLE.findall(_read(ROOT / "roles" / "gpu_smoke_test" / "vars" / "main.yml")[name])
+    return [(title, {name: ",".join(samples)})]
+
+
+def _resolve(part: str, values: Mapping[str, str]) -> str:
+    """The part of an image; a template is replaced by the value of its private variable."""
+    found = COMPUTED.search(part)
+    return values[found[1]] if found else part
 
 
 def _sections(load: Callable[[str], Any], tables: Mapping[str, Any]) -> Iterator[str]:
@@ -209,9 +255,10 @@ def _sections(load: Callable[[str], Any], tables: Mapping[str, Any]) -> Iterator
     )
     yield from _table(
         "Default images",
-        "``gpu_image_registry`` chooses another registry for all.",
-        ("Program", "Repository", "Tag", "Variable"),
-        list_images(),
+        "``gpu_image_registry`` is another registry for all images but that of node feature discovery, which its chart names. ``*`` stands for "
+        "``registry``, ``repository`` and ``tag``. A tag can be a digest.",
+        ("Program", "Image", "Tag", "Variables"),
+        list_images(load),
     )
     yield from _versions(tables)
 

@@ -30,6 +30,7 @@ FORBIDDEN = (
     "build",
     "dist",
     "changelogs/fragments",
+    "docs/publishing.md",
     "Makefile",
     "ansible.cfg",
     "pyproject.toml",

@@ -18,6 +18,7 @@ import re
 import shutil
 import sys
 import tarfile
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -142,25 +143,26 @@ def as_json(content: Any) -> bytes:
     return json.dumps(content, indent=4).encode() + b"\n"
 
 
-def list_images(folder: Path) -> list[dict[str, Any]]:
-    """SBOM components of the container images that roles deploy by default, each once; those that a variable computes are left out."""
-    found: dict[str, dict[str, Any]] = {}
+def read_images(folder: Path) -> Iterator[tuple[str, str, str, str]]:
+    """The images in the defaults of roles: how the names of their variables begin, registry without a mirror, repository and tag; templates as they are."""
     for path in sorted((folder / "roles").glob("*/defaults/main.yml")):
         values = {name: str(value) for name, value in (yaml.safe_load(path.read_text(encoding="utf-8")) or {}).items()}
         for name, registry in values.items():
             if not name.endswith("_image_registry"):
                 continue
-            prefix = name.removesuffix("registry")
-            fallback = FALLBACK.search(registry)
-            parts = [
-                fallback[1] if fallback else registry,
-                values.get(f"{prefix}repository", ""),
-                values.get(f"{prefix}tag", ""),
-            ]
-            if all(parts) and not any("{{" in part for part in parts):
-                place, repository, tag = parts
-                purl = f"pkg:oci/{repository.rpartition('/')[2]}?repository_url={place}/{repository}&tag={tag}"
-                found[purl] = component("container", f"{place}/{repository}", tag, purl, optional=True)
+            start, fallback = name.removesuffix("_registry"), FALLBACK.search(registry)
+            place = fallback[1] if fallback else registry
+            yield start, place, values.get(f"{start}_repository", ""), values.get(f"{start}_tag", "")
+
+
+def list_images(folder: Path) -> list[dict[str, Any]]:
+    """SBOM components of the container images that roles deploy by default, each once; those that a variable computes are left out."""
+    found: dict[str, dict[str, Any]] = {}
+    for _start, *parts in read_images(folder):
+        if all(parts) and not any("{{" in part for part in parts):
+            place, repository, tag = parts
+            purl = f"pkg:oci/{repository.rpartition('/')[2]}?repository_url={place}/{repository}&tag={tag}"
+            found[purl] = component("container", f"{place}/{repository}", tag, purl, optional=True)
     return list(found.values())
 
 

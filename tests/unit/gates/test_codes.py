@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from gates import _support, _symptoms, codes
+from gates import _support, _symptoms, codes, release
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.registry import BY_ID, CHECKS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.rows import DISTRIBUTIONS
@@ -82,6 +82,23 @@ def test_distributions_say_what_is_edited_written_or_refused() -> None:
     assert rows["k0s"][0] == "Written to ``/etc/k0s/containerd.d/50-gpu-kubernetes.toml``"
     assert rows["k0s"][2] == "Refused, with the reason"
     assert "kube_scheduler_extenders" in rows["kubespray"][2]
+
+
+def test_images_are_those_of_all_roles_and_have_no_template() -> None:
+    rows = list(_support.list_images(codes.load))
+    images = {row[1].strip("`") for row in rows}
+    assert {component["name"] for component in release.list_images(codes.ROOT)} <= images
+    # Those of catalogues, of variables that a role computes, and of a chart.
+    assert images >= {
+        "docker.io/nanogpu/nano-gpu-agent",
+        "ccr.ccs.tencentyun.com/elasticai/elastic-gpu-scheduler",
+        "ghcr.io/intel/xpumanager/xpumd",
+        "docker.io/rocm/dev-ubuntu-24.04",
+        "registry.k8s.io/nfd/node-feature-discovery",
+    }
+    starts = {row[3].strip("`").removesuffix("_*") for row in rows}
+    assert {start for start, *_parts in release.read_images(codes.ROOT)} <= starts
+    assert [row for row in rows if "{{" in "".join(row[:3]) or not all(row)] == []
 
 
 def test_pages_on_disk_are_those_of_the_catalogues() -> None:

@@ -8,13 +8,17 @@ from pathlib import Path
 from textwrap import indent
 
 import pytest
+import yaml
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report import build, render
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import render_plan
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report import observations
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing import sharing_nodes
 
-PAGE = Path(__file__).parents[3] / "docs" / "docsite" / "rst" / "guide_quickstart.rst"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "docsite" / "rst" / "guide_quickstart.rst"
+DEFAULTS = yaml.safe_load((ROOT / "roles" / "k8s_device_plugin" / "defaults" / "main.yml").read_text(encoding="utf-8"))
+IMAGE = f"nvcr.io/{DEFAULTS['k8s_device_plugin_image_repository']}:{DEFAULTS['k8s_device_plugin_image_tag']}"
 HOSTS = {"gpu1.example.com": "gpu1", "gpu2.example.com": "gpu2"}
 
 
@@ -25,7 +29,7 @@ def plan_of_new_nodes() -> list[str]:
 
 def report_without_problems() -> list[str]:
     hosts = [observations.host(host, node=node) for host, node in HOSTS.items()]
-    cluster = observations.cluster()
+    cluster = observations.cluster(plugin_images=[IMAGE])
     nodes, smoke = (
         [{**cluster[key][0], name: node} for node in HOSTS.values()]
         for key, name in (("nodes", "name"), ("smoke", "node"))

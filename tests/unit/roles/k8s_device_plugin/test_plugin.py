@@ -156,6 +156,6 @@ def test_plugins_of_others_and_mps_for_all_nodes_are_respected(evaluate_role):
     assert {name: found[name] for name in PLUGINS} == {
         name: [sentence] if refused else [] for name, (_variables, refused) in PLUGINS.items()
     }
-    # The chart has a daemon of MPS for all nodes.
-    assert found["helm"] == ""
-    assert "set k8s_device_plugin_method to helm, whose chart has such a daemon" in found["manifest"]
+    # The chart's daemon, too, runs only on nodes with the label that the role mps sets.
+    assert "set gpu_sharing_strategy to mps and gpu_sharing_replicas for these hosts instead" in found["helm"]
+    assert found["helm"] == found["manifest"]
