@@ -22,7 +22,8 @@ options:
     required: true
   context:
     description:
-      - What is known of the cluster. C(nodes), C(pods), C(runtime_classes) and C(device_classes) are lists of objects as the API server sends them.
+      - What is known of the cluster. C(nodes), C(pods), C(runtime_classes), C(device_classes) and C(claims) are lists of objects as the API server sends
+        them. Claims are ResourceClaims and ResourceClaimTemplates besides those of the input.
       - C(default_runtime), C(device_ownership) and C(admission_plugins) are as in M(gpu.kubernetes.gpu_workload_lint).
     type: dict
     default: {}

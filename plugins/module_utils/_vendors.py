@@ -76,6 +76,7 @@ SERVED = Vendor(
     resources=("nvidia.com/gpu",),
     present_label="nvidia.com/gpu.present",
     count_label="nvidia.com/gpu.count",
+    dra_driver="gpu.nvidia.com",
     product_label="nvidia.com/gpu.product",
     driver_role="nvidia_driver",
 )

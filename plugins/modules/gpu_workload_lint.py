@@ -53,7 +53,8 @@ options:
     description: Whether containerd gives devices to the user of a container (C(device_ownership_from_security_context)).
     type: bool
   admission_plugins:
-    description: Plugins of the API server that are enabled besides its defaults, such as V(ExtendedResourceToleration).
+    description:
+      - Plugins of the API server that are enabled besides its defaults, such as V(ExtendedResourceToleration). On GKE, that one need not be named.
     type: list
     elements: str
     default: []

@@ -14,9 +14,9 @@ author:
   - gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Internal to this collection; its options and results may change in any release.
-  - Reads the nodes, pods and ResourceSlices of the cluster once, and plans for all hosts which sharing strategy each leaves and enters, what blocks
-    that, and what is first and last in the cluster. The role P(gpu.kubernetes.gpu_sharing#role) passes the hosts' parameters, and the playbooks
-    execute the plan.
+  - Reads the nodes, pods and ResourceSlices of the cluster once, and the workloads if a node leaves a strategy.
+  - Plans for all hosts which sharing strategy each leaves and enters, what blocks that, and what is first and last in the cluster. The role
+    P(gpu.kubernetes.gpu_sharing#role) passes the hosts' parameters, and the playbooks execute the plan.
 options:
   hosts:
     description: One entry for each host.
@@ -238,8 +238,8 @@ blockers:
   sample: []
 stranded:
   description:
-    - Owners of pods that a node can run now, and that no node can run after the change, with C(kind), C(namespace), C(name), C(resources) and
-      C(sentence). What nodes offer is compared, not what is free. They block nothing.
+    - Owners of pods, and workloads without pods, that a node can run now and that no node can run after the change, with C(kind), C(namespace),
+      C(name), C(resources) and C(sentence). What nodes offer is compared, not what is free. They block nothing.
   returned: success
   type: list
   elements: dict
@@ -267,7 +267,12 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import read_sharing_state
-from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.migration import find_stranded, render_stranded
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.live import read_templates
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.migration import (
+    find_stranded,
+    list_template_pods,
+    render_stranded,
+)
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import TAGS, Cluster
@@ -328,7 +333,8 @@ def main() -> None:
     module = build_module(AnsibleModule, {**AUTH_ARG_SPEC, **ARGUMENTS})
     params = module.params
     try:
-        state = read_sharing_state(connect(module), {each["node"]: each["strategy"] for each in params["hosts"]})
+        api = connect(module)
+        state = read_sharing_state(api, {each["node"]: each["strategy"] for each in params["hosts"]})
         cluster = Cluster(
             labelled=state.labelled,
             claimed=state.claimed,
@@ -340,13 +346,16 @@ def main() -> None:
             **{name: params[name] for name in PASSED},
         )
         plan = plan_sharing(map(fields_of, params["hosts"]), state.nodes, cluster)
+        # Read only where a node leaves a strategy: a template is then a demand, also without a pod.
+        templates = read_templates(api) if any(row["from"] for row in plan["nodes"]) else []
     except ApiError as error:
         module.fail_json(msg=str(error))
     except KeyError as error:
         module.fail_json(
             msg=f"hosts names the unknown sharing strategy {error}; choose one of {', '.join(STRATEGIES)}."
         )
-    stranded = find_stranded(state.node_objects, state.pods, plan["nodes"])
+    pods = [*state.pods, *list_template_pods(templates)]
+    stranded = find_stranded(state.node_objects, pods, plan["nodes"])
     table = render_plan(plan, render_stranded(stranded))
     module.exit_json(changed=False, plan=plan, blockers=list_blockers(plan), stranded=stranded, table=table)
 

@@ -36,8 +36,10 @@ class Owner:
     api_group: str = ""
     #: Whether the user installs the device plugin. Otherwise the provider has one.
     is_plugin_open: bool = False
-    #: A label of nodes on which the provider installs no device plugin.
+    #: A label of nodes on which the provider installs no device plugin: who sets it installs the driver and the device plugin.
     opt_out: str = ""
+    #: Admission plugins of the API server that the provider enables besides its defaults.
+    admission_plugins: tuple[str, ...] = ()
     #: Whether nodes may get labels of this collection.
     is_labelled: bool = True
     #: Labels, as shell patterns with a value, each of which shows GPUs of NVIDIA; and labels with the product of the GPUs.
@@ -88,6 +90,7 @@ OWNERS: tuple[Owner, ...] = (
         "GKE",
         kubelet=r"-gke\.",
         opt_out="gke-no-default-nvidia-gpu-device-plugin=true",
+        admission_plugins=("ExtendedResourceToleration",),
         marks=("cloud.google.com/gke-accelerator=nvidia-*",),
         products=("cloud.google.com/gke-accelerator",),
     ),
@@ -118,6 +121,12 @@ def _is_of(row: Owner, node: Object, api_groups: t.Collection[str]) -> bool:
             not row.api_group or row.api_group in api_groups,
         )
     )
+
+
+def list_admission_plugins(nodes: t.Iterable[Object]) -> set[str]:
+    """Return the admission plugins that the providers of *nodes* enable besides the API server's defaults."""
+    owners = {find_owner(node, ()) for node in nodes}
+    return {name for owner in owners if owner for name in owner.admission_plugins}
 
 
 def has_label(node: Object, label: str) -> bool:
@@ -198,15 +207,17 @@ def add_test(cluster: t.Mapping[str, t.Any], test: t.Mapping[str, t.Any]) -> dic
 def _note(owner: Owner, nodes: t.Sequence[Object], plugins: t.Sequence[str]) -> t.Iterator[str]:
     yield f"{owner.name} ({len(nodes)} nodes): driver and toolkit are owned by {owner.driver}, the device plugin by {owner.plugin}."
     refused = [node for node in nodes if owner.opt_out and has_label(node, owner.opt_out)]
-    is_open = owner.is_plugin_open or len(refused) == len(nodes)
-    if is_open and not plugins:
+    if owner.is_plugin_open and not plugins:
         yield (
             f"{owner.name}: no DaemonSet mounts {DEVICE_PLUGINS}, so run gpu.kubernetes.prepare_managed_cluster, unless the image of the nodes has a"
             " device plugin."
         )
     elif refused:
         names = ", ".join(node["metadata"]["name"] for node in refused)
-        yield f"{owner.name}: {names} has the label {owner.opt_out}, so that {owner.plugin} installs no device plugin there."
+        yield (
+            f"{owner.name}: {names} has the label {owner.opt_out}, so that {owner.plugin} installs no device plugin there; its owner is then who"
+            " set the label, such as NVIDIA's GPU Operator."
+        )
 
 
 def _find_problems(nodes: t.Sequence[Object], offering: t.Sequence[Object], resource: str) -> list[str]:
@@ -324,8 +335,10 @@ def _plan_plugin(
     chosen: list[Object] = []
     left: dict[str, list[str]] = {}
     for node, owner in with_gpus:
-        is_open = owner.is_plugin_open or (bool(owner.opt_out) and has_label(node, owner.opt_out))
-        if not is_open:
+        # Driver and runtime of a node that the provider left out are not those that this device plugin expects.
+        if owner.opt_out and has_label(node, owner.opt_out):
+            left.setdefault(f"its owner is who set the label {owner.opt_out}", []).append(_name(node))
+        elif not owner.is_plugin_open:
             left.setdefault(f"the device plugin is owned by {owner.plugin}", []).append(_name(node))
         elif _count(node, "capacity", resource) > 0 and not has_managed:
             others = " and ".join(find_plugins(daemon_sets)) or "the image of the nodes"

@@ -48,7 +48,7 @@ def read(
 
 
 def expected_resources(devices: Iterable[Device], naming: str = "single", shared_dev_num: int = 1) -> dict[str, int]:
-    """Return the units of each resource that the device plugins will offer; without GPUs that have their driver, none.
+    """Return the units of each resource that the device plugins will offer, those of processors last; without GPUs that have their driver, none.
 
     With the *naming* ``single``, all partitions of AMD are amd.com/gpu, and with ``mixed`` the partitioned ones have names such as
     amd.com/cpx_nps4. Each GPU of Intel counts *shared_dev_num* times. Raises PartitionError for what makes AMD's plugin exit.
@@ -61,7 +61,8 @@ def expected_resources(devices: Iterable[Device], naming: str = "single", shared
             "alike, or set k8s_device_plugin_amd_naming to mixed"
         )
     counted: dict[str, int] = {}
-    for device in offered:
+    # The first resource of a vendor is the one that is tested.
+    for device in sorted(offered, key=lambda each: bool(each.get("integrated"))):
         resource = device["resource"]
         if device["vendor"] == AMD.name and naming == "mixed" and device["partition_style"]:
             resource = f"{AMD.domain}/{device['partition_style']}"
@@ -70,13 +71,18 @@ def expected_resources(devices: Iterable[Device], naming: str = "single", shared
     return {resource: units for resource, units in counted.items() if units}
 
 
+def is_usable(device: Device) -> bool:
+    """Return whether a device plugin can offer the GPU: it has its vendor's driver, or none yet. Virtual machines have another one."""
+    return device.get("driver") in (None, "", *DRIVERS[device["vendor"]])
+
+
 def list_vendors(devices: Iterable[Device], beside_nvidia: bool) -> list[str]:
     """Return the vendors of the GPUs for which the host gets a device plugin, NVIDIA last, and if there is no other one.
 
     A GPU in the processor does not count, nor one with the driver of virtual machines. Beside GPUs of NVIDIA, one without a driver is the display of
     the board as a rule, and does not count either.
     """
-    usable = [device for device in devices if device["driver"] in ("", *DRIVERS[device["vendor"]])]
+    usable = [device for device in devices if is_usable(device)]
     boards = [device for device in usable if not device["integrated"] and (device["driver"] or not beside_nvidia)]
     found = [vendor.name for vendor in OTHERS if any(device["vendor"] == vendor.name for device in boards)]
     return [*found, SERVED.name] if beside_nvidia or not found else found
@@ -86,7 +92,7 @@ def find_problems(
     devices: Iterable[Device], drivers: Mapping[str, Mapping[str, Any]], vendor: str, error: str = ""
 ) -> Iterator[str]:
     """Yield what keeps the device plugin of a vendor from offering all GPUs of the host: clauses with cause and remedy."""
-    own = [device for device in devices if device["vendor"] == vendor and device["driver"] in ("", *DRIVERS[vendor])]
+    own = [device for device in devices if device["vendor"] == vendor and is_usable(device)]
     unbound = _name([device for device in own if not device["driver"]])
     bound = [device for device in own if device["driver"]]
     modules = " or ".join(DRIVERS[vendor])

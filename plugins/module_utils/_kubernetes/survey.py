@@ -26,7 +26,7 @@ from .._sharing.gpu_operator import (
 from .._sharing.node_state import is_labelled
 from .._sharing.plugin_config import CONFIG_MAP_LABELS, LABEL, read_own_config, strategy_of_name
 from .._vendors import SERVED, Vendor, vendor_of
-from .api import read_nodes, run_parallel
+from .api import DRA_VERSIONS, list_known, read_nodes, run_parallel
 from .drain.plan import MIRROR, describe_maintenance
 from .labels.ladder import read_published
 from .node_reports import NodeReport, assess_nodes
@@ -50,9 +50,6 @@ if TYPE_CHECKING:
 
 LOG_LINES = 30
 
-SLICES = ("resource.k8s.io/v1", "ResourceSlice")
-DEVICE_CLASSES = ("resource.k8s.io/v1", "DeviceClass")
-DRA_DRIVER = "gpu.nvidia.com"
 #: All device plugins of GPUs on a node are of interest, whoever deployed them.
 ANY_PLUGIN = Query(plugin_labels={})
 
@@ -117,23 +114,14 @@ def _find_owners(cluster: Cluster, vendor: Vendor) -> Iterator[str]:
     """Yield what offers GPUs of the vendor: custom resources of its operator, and device classes that stand for its extended resources."""
     if vendor is SERVED:
         return
-    for found in _list_known(cluster, *vendor.operator_resource):
+    version, kind = vendor.operator_resource
+    for found in list_known(cluster, kind, version):
         is_namespaced = bool((found.get("metadata") or {}).get("namespace"))
         yield f"{vendor.operator} ({found['kind']} {get_full_name(found) if is_namespaced else get_name(found)})"
-    for found in _list_known(cluster, *DEVICE_CLASSES):
+    for found in list_known(cluster, "DeviceClass", *DRA_VERSIONS):
         name, resource = get_name(found), str((found.get("spec") or {}).get("extendedResourceName") or "")
         if vendor_of(resource) is vendor or name == vendor.dra_driver or name.startswith(f"{vendor.dra_driver}-"):
             yield f"the DeviceClass {name} (dynamic resource allocation{f' of {resource}' if resource else ''})"
-
-
-def _list_known(cluster: Cluster, api_version: str, kind: str) -> list[Object]:
-    """Return all objects of a kind; none if the API does not have it. Raises ApiError."""
-    try:
-        return cluster.objects(api_version, kind)
-    except ApiError as error:
-        if error.status == 404:
-            return []
-        raise
 
 
 def _find_others_in_maintenance(nodes: Iterable[Object], reported: Collection[str]) -> list[dict[str, Any]]:
@@ -329,13 +317,7 @@ def _find_staying(report: NodeReport, row: Strategy, daemon_sets: Sequence[Objec
 
 def _list_claimed(cluster: Cluster) -> list[str]:
     """ResourceSlices of a node's GPUs have its name; those of GPUs on a fabric have no node name."""
-    try:
-        slices = cluster.objects(*SLICES, fields=f"spec.driver={DRA_DRIVER}")
-    except ApiError as error:
-        # Kubernetes before 1.34 has no resource.k8s.io/v1.
-        if error.status != 404:
-            raise
-        return []
+    slices = list_known(cluster, "ResourceSlice", *DRA_VERSIONS, fields=f"spec.driver={SERVED.dra_driver}")
     return sorted({str((each.get("spec") or {}).get("nodeName") or "") for each in slices} - {""})
 
 

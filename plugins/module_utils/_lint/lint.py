@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Collection, Iterable, Mapping, NamedTuple
 
 from .catalogue import MALFORMED, RULES, Rule
@@ -14,7 +15,14 @@ from .walker import find_workloads
 SCHEMA = "gpu.kubernetes/lint/v1"
 IGNORE = "gpu.kubernetes/ignore-"
 #: What of saved objects describes the cluster, by its kind.
-_CONTEXT_KINDS = {"Node": "nodes", "RuntimeClass": "runtime_classes", "DeviceClass": "device_classes", "Pod": "pods"}
+_CONTEXT_KINDS = {
+    "Node": "nodes",
+    "RuntimeClass": "runtime_classes",
+    "DeviceClass": "device_classes",
+    "Pod": "pods",
+    "ResourceClaim": "claims",
+    "ResourceClaimTemplate": "claims",
+}
 
 
 class Result(NamedTuple):
@@ -55,6 +63,8 @@ def build_context(documents: Iterable[Document], **more: Any) -> Context:
 def lint(documents: Iterable[Document], context: Context, known: Collection[str] = ()) -> Result:
     """Return the findings in the order of the documents; *known* are fingerprints of findings to leave out."""
     every = list(documents)
+    claims = [each.object for each in every if _CONTEXT_KINDS.get(each.kind) == "claims"]
+    context = replace(context, claims=[*(context.claims or []), *claims])
     workloads = list(find_workloads(every))
     skipped = {rule.number: reason for rule in RULES for reason in [_find_lack(rule, context)] if reason}
     found: list[Finding] = []

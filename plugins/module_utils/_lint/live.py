@@ -5,33 +5,45 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Iterable
+from typing import TYPE_CHECKING, Any, Iterable, Mapping
 
 from .._kube_error import ApiError
+from .._kubernetes.api import DRA_VERSIONS, list_known
 from .._kubernetes.objects import FINISHED_PHASES
 from .model import Document
 
 if TYPE_CHECKING:
     from .._kube_api import Cluster
 
-WORKLOADS = (
-    ("v1", "Pod"),
-    ("apps/v1", "Deployment"),
-    ("apps/v1", "StatefulSet"),
-    ("apps/v1", "DaemonSet"),
-    ("batch/v1", "Job"),
-    ("batch/v1", "CronJob"),
-    ("v1", "ResourceQuota"),
-    ("v1", "LimitRange"),
-)
+# Kinds by which controllers make pods, each with its API versions.
+TEMPLATES: dict[str, tuple[str, ...]] = {
+    "Deployment": ("apps/v1",),
+    "ReplicaSet": ("apps/v1",),
+    "StatefulSet": ("apps/v1",),
+    "DaemonSet": ("apps/v1",),
+    "Job": ("batch/v1",),
+    "CronJob": ("batch/v1",),
+}
+WORKLOADS: dict[str, tuple[str, ...]] = {
+    "Pod": ("v1",),
+    **TEMPLATES,
+    "ResourceQuota": ("v1",),
+    "LimitRange": ("v1",),
+    "ResourceClaimTemplate": DRA_VERSIONS,
+}
 # Their pods are like those of an object that is read, or of the kubelet itself.
-OWNERS = {"ReplicaSet", "Node", *(kind for _api, kind in WORKLOADS)}
-FACTS = (("v1", "Node"), ("v1", "Pod"), ("node.k8s.io/v1", "RuntimeClass"), ("resource.k8s.io/v1", "DeviceClass"))
+OWNERS = {"Node", *WORKLOADS}
+FACTS: dict[str, tuple[str, ...]] = {
+    "Node": ("v1",),
+    "Pod": ("v1",),
+    "RuntimeClass": ("node.k8s.io/v1",),
+    "DeviceClass": DRA_VERSIONS,
+}
 
 
 def read_facts(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
     """Return the facts of a cluster as fields of a context. Raises ApiError."""
-    found = {kind: _list(cluster, api, kind) for api, kind in FACTS}
+    found = {kind: list_known(cluster, kind, *versions) for kind, versions in FACTS.items()}
     return {
         "nodes": found["Node"],
         "pods": [pod for pod in found["Pod"] if (pod.get("status") or {}).get("phase") not in FINISHED_PHASES],
@@ -40,12 +52,14 @@ def read_facts(cluster: Cluster) -> dict[str, list[dict[str, Any]]]:
     }
 
 
-def read_workloads(cluster: Cluster, namespaces: Iterable[str]) -> list[Document]:
-    """Return the objects of the cluster that have no owner, and of each owner of another kind one pod. Raises ApiError."""
+def read_workloads(
+    cluster: Cluster, namespaces: Iterable[str] = (), kinds: Mapping[str, tuple[str, ...]] = WORKLOADS
+) -> list[Document]:
+    """Return the objects of these kinds that have no owner, and of each owner of another kind one object. Raises ApiError."""
     found: dict[str, Document] = {}
     for namespace in list(namespaces) or [""]:
-        for api, kind in WORKLOADS:
-            for each in _list(cluster, api, kind, namespace):
+        for kind, versions in kinds.items():
+            for each in sorted(list_known(cluster, kind, *versions, namespace=namespace), key=_rank, reverse=True):
                 metadata = each.get("metadata") or {}
                 owners = metadata.get("ownerReferences") or []
                 if any(owner.get("kind") in OWNERS for owner in owners):
@@ -55,10 +69,17 @@ def read_workloads(cluster: Cluster, namespaces: Iterable[str]) -> list[Document
     return list(found.values())
 
 
-def _list(cluster: Cluster, api: str, kind: str, namespace: str = "") -> list[dict[str, Any]]:
+def _rank(item: Mapping[str, Any]) -> tuple[bool, str]:
+    """Return what is greatest for the object that stands for all of its owner: it has pods, else it is the newest."""
+    has_pods = bool((item.get("spec") or {}).get("replicas"))
+    return has_pods, str((item.get("metadata") or {}).get("creationTimestamp") or "")
+
+
+def read_templates(cluster: Cluster) -> list[Document]:
+    """Return the objects by which controllers make pods; none for an account that may not list them. Raises ApiError."""
     try:
-        return cluster.objects(api, kind, namespace=namespace)
+        return read_workloads(cluster, kinds=TEMPLATES)
     except ApiError as error:
-        if error.status == 404:  # a kind that this Kubernetes does not have
-            return []
-        raise
+        if error.status != 403:
+            raise
+        return []

@@ -9,10 +9,12 @@ import json
 from fnmatch import fnmatchcase
 from typing import Any, Callable, Iterable, Iterator, Mapping, NamedTuple, Sequence
 
-from .._kubernetes.objects import Object, can_run_on, get_labels, get_name, parse_units
+from .._kubernetes.objects import Object, can_run_on, get_condition, get_labels, get_name, parse_units
 from .._kubernetes.requests import count_requested, list_resources
 from .._sharing.catalogue import STRATEGIES, strategy_resources
 from .._text import make_printable
+from .model import Document
+from .walker import find_workloads
 
 #: How many workloads a printed plan names.
 MOST_NAMED = 20
@@ -64,6 +66,26 @@ def find_stranded(
         if not fits[key]:
             found.setdefault((demand.namespace, demand.name, demand.kind), _describe(demand, after))
     return [found[owner] for owner in sorted(found)]
+
+
+def list_template_pods(documents: Iterable[Document]) -> list[Object]:
+    """Return for each template of *documents* a pod as its controller would create it; none for a Job that has ended.
+
+    Of a CronJob between two runs, or of a Deployment with 0 replicas, there is no other one.
+    """
+    return [
+        {
+            "metadata": {
+                **workload.metadata,
+                "namespace": (document.object.get("metadata") or {}).get("namespace"),
+                "ownerReferences": [{"kind": document.kind, "name": get_name(document.object), "controller": True}],
+            },
+            "spec": workload.pod["spec"],
+        }
+        for document in documents
+        if not any(get_condition(document.object, end).get("status") == "True" for end in ("Complete", "Failed"))
+        for workload in find_workloads([document])
+    ]
 
 
 def render_stranded(stranded: Sequence[Mapping[str, Any]]) -> list[str]:

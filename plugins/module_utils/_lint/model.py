@@ -101,14 +101,16 @@ class Finding:
 class Context:
     """What is known of a cluster; None where it is not known, so that rules that need it are skipped.
 
-    ``default_runtime`` is the runtime of pods without a RuntimeClass, ``device_ownership`` whether containerd gives devices to the user of a
-    container (``device_ownership_from_security_context``), ``admission_plugins`` are plugins of the API server that are enabled besides its defaults.
+    ``claims`` are ResourceClaims and their templates, those of the input included. ``default_runtime`` is the runtime of pods without a RuntimeClass,
+    ``device_ownership`` whether containerd gives devices to the user of a container (``device_ownership_from_security_context``).
+    ``admission_plugins`` are plugins of the API server that are enabled besides its defaults; those of a known provider need not be named.
     """
 
     nodes: list[Object] | None = None
     pods: list[Object] | None = None
     runtime_classes: list[Object] | None = None
     device_classes: list[Object] | None = None
+    claims: list[Object] | None = None
     default_runtime: str = ""
     device_ownership: bool | None = None
     admission_plugins: tuple[str, ...] = ()

@@ -9,6 +9,7 @@ import re
 from fractions import Fraction
 from typing import Any, Iterator, Sequence
 
+from .._distributions.managed import list_admission_plugins
 from .._kubernetes.objects import (
     can_run_on,
     find_untolerated_taints,
@@ -50,7 +51,7 @@ def find_candidates(workload: Workload, context: Context) -> list[Object]:
 def find_taints(workload: Workload, context: Context) -> Iterator[Problem]:
     nodes, names = find_candidates(workload, context), list_requested(workload)
     tolerations = list_of(workload.spec, "tolerations")
-    if "ExtendedResourceToleration" in context.admission_plugins:
+    if "ExtendedResourceToleration" in {*context.admission_plugins, *list_admission_plugins(nodes)}:
         tolerations = tolerations + [
             {"key": name, "operator": "Exists", "effect": "NoSchedule"} for name in sorted(names)
         ]
@@ -217,15 +218,22 @@ def find_other_driver(workload: Workload, context: Context) -> Iterator[Problem]
 
 
 def find_no_group(workload: Workload, context: Context) -> Iterator[Problem]:
-    names = sorted(name for name in list_gpus(workload) if vendor_of(name) in OTHERS)
-    security = map_of(workload.spec, "securityContext")
-    is_root = not security.get("runAsNonRoot") and not security.get("runAsUser")
-    if names and context.device_ownership is False and not is_root and not list_of(security, "supplementalGroups"):
-        yield Problem(
-            f"{workload.pointer}/securityContext",
-            f"asks for {names[0]} as another user than root, who cannot open the devices on these nodes",
-            "add supplementalGroups with the group IDs of render and video, or set device_ownership_from_security_context in containerd",
-        )
+    """The user of a container replaces that of the pod, and supplementalGroups are the pod's alone."""
+    outer = map_of(workload.spec, "securityContext")
+    if context.device_ownership is not False or list_of(outer, "supplementalGroups"):
+        return
+    for pointer, container in workload.list_containers():
+        own = map_of(container, "securityContext")
+        user = {**outer, **own}
+        amounts = {**map_of(container, "resources", "requests"), **map_of(container, "resources", "limits")}
+        names = sorted(name for name in map(str, amounts) if find_group(name) and vendor_of(name) in OTHERS)
+        if names and (user.get("runAsNonRoot") or user.get("runAsUser")):
+            yield Problem(
+                f"{pointer if {'runAsNonRoot', 'runAsUser'}.intersection(own) else workload.pointer}/securityContext",
+                f"asks for {names[0]} as another user than root, who cannot open the devices on these nodes",
+                "add supplementalGroups with the group IDs of render and video, or set device_ownership_from_security_context in containerd",
+                container=str(container.get("name")),
+            )
 
 
 # -- objects

@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any, Iterator
+from typing import Any, Iterator, Mapping
 
 from .._kubernetes.quantities import parse_quantity
-from .._vendors import SERVED
+from .._vendors import BY_NAME, SERVED, vendor_of
 from .images import find_vendor
 from .model import Context, Problem, Workload, list_of, map_of
 from .resources import HAMI, RETIRED, find_group, find_near, is_extended, is_standard
@@ -31,6 +31,9 @@ _DEVICES = ("/dev/nvidia", "/dev/kfd", "/dev/dri")
 _TAKING = ("NVIDIA_VISIBLE_DEVICES", "AMD_VISIBLE_DEVICES")
 _HIDDEN = ("", "-1", "none", "void", "None", "NoDevFiles")
 _MEMORY, _COUNT = "aliyun.com/gpu-mem", "aliyun.com/gpu-count"
+# By what a pod names its claims of dynamic resource allocation.
+_CLAIMS = {"resourceClaimTemplateName": "ResourceClaimTemplate", "resourceClaimName": "ResourceClaim"}
+_DOMAINS = {vendor.domain for vendor in BY_NAME.values()}
 
 
 def parse(value: Any) -> Fraction | None:
@@ -131,7 +134,7 @@ def find_fraction(workload: Workload, _context: Context) -> Iterator[Problem]:
 
 def find_unknown_name(workload: Workload, context: Context) -> Iterator[Problem]:
     offered = {name for node in context.nodes or [] for name in map_of(node, "status", "allocatable")}
-    classes = {str(map_of(each, "spec").get("extendedResourceName")) for each in context.device_classes or []}
+    classes = _list_names_of_classes(context)
     reported = set()
     for section in ("limits", "requests"):
         for pointer, container, name, _amount in list_amounts(workload, section):
@@ -141,6 +144,11 @@ def find_unknown_name(workload: Workload, context: Context) -> Iterator[Problem]
             problem = _judge_name(name, offered)
             if problem:
                 yield Problem(pointer, problem[0], problem[1], problem[2], container)
+
+
+def _list_names_of_classes(context: Context) -> set[str]:
+    """Return the extended resources that dynamic resource allocation offers."""
+    return {str(map_of(each, "spec").get("extendedResourceName")) for each in context.device_classes or []}
 
 
 def _judge_name(name: str, offered: set[str]) -> tuple[str, str, str] | None:
@@ -167,6 +175,11 @@ def _judge_name(name: str, offered: set[str]) -> tuple[str, str, str] | None:
             f"write {near} if that is meant",
             "",
         )
+    domain = name.partition("/")[0]
+    # Only where a device plugin of that vendor runs: elsewhere the nodes that have the name may be yet to come.
+    served = sorted(each for each in offered if each.partition("/")[0] == domain)
+    if domain in _DOMAINS and served and not find_group(name):
+        return f"asks for {name}, and no node offers that name", f"ask for what nodes offer, such as {served[0]}", ""
     return None
 
 
@@ -205,7 +218,7 @@ def find_pod_level(workload: Workload, _context: Context) -> Iterator[Problem]:
                 )
 
 
-def find_several_strategies(workload: Workload, _context: Context) -> Iterator[Problem]:
+def find_several_strategies(workload: Workload, context: Context) -> Iterator[Problem]:
     groups = {find_group(name): name for name in sorted(list_requested(workload))}
     if HAMI in groups:
         groups.pop(SERVED.resource, None)  # its number of GPUs
@@ -216,6 +229,37 @@ def find_several_strategies(workload: Workload, _context: Context) -> Iterator[P
             f"asks for {names}, which no single node and strategy offers to one pod",
             "ask for one of them",
         )
+    classes = sorted(_list_claimed_classes(workload, context))
+    for name in sorted(list_requested(workload) - _list_names_of_classes(context)):
+        claimed = [each for each in classes if each.startswith(vendor_of(name).dra_driver)]
+        if claimed:
+            yield Problem(
+                f"{workload.pointer}/resourceClaims",
+                f"asks for {name} and has a claim of {claimed[0]}, and each of them counts the same GPUs",
+                "ask for the resource, or by the claim",
+            )
+
+
+def _list_claimed_classes(workload: Workload, context: Context) -> Iterator[str]:
+    """Yield the device classes of the pod's claims, as far as the objects of the claims are known."""
+    namespace = map_of(workload.document.object, "metadata").get("namespace")
+    entries = list_of(workload.spec, "resourceClaims")
+    names = {(kind, each[key]) for each in entries for key, kind in _CLAIMS.items() if each.get(key)}
+    for claim in context.claims or []:
+        metadata = map_of(claim, "metadata")
+        places = {namespace, metadata.get("namespace")} - {None, ""}
+        if (claim.get("kind"), metadata.get("name")) in names and len(places) < 2:
+            yield from _find_classes(claim.get("spec"))
+
+
+def _find_classes(value: Any) -> Iterator[str]:
+    """Yield the device classes anywhere below a value: their place differs between the versions of the API."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from [str(item)] if key == "deviceClassName" else _find_classes(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _find_classes(item)
 
 
 def find_own_choice(workload: Workload, _context: Context) -> Iterator[Problem]:

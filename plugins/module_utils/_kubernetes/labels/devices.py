@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from typing import Any, Callable, Mapping, Sequence
 
+from ..._gpus.devices import is_usable
 from ..._vendors import OTHERS
 from .gfd import MIB, format_product
 from .record import Labels
@@ -52,11 +53,16 @@ def name_device(device: Device) -> str:
 def select_devices(facts: Mapping[str, Any]) -> dict[str, list[Device]]:
     """Return the devices of the fact ``gpu_devices`` by vendor, of the vendors whose device plugins serve the host.
 
-    A GPU in the processor counts only without another GPU of its vendor.
+    A GPU in the processor counts only without another GPU of its vendor. One that is offered by its virtual functions does not count, nor one
+    with the driver of virtual machines.
     """
     found: dict[str, list[Device]] = {}
     for vendor in facts.get("vendors") or []:
-        own = [device for device in facts.get("devices") or [] if device.get("vendor") == vendor]
+        own = [
+            device
+            for device in facts.get("devices") or []
+            if device.get("vendor") == vendor and device.get("partitions", 1) and is_usable(device)
+        ]
         found[vendor] = [device for device in own if not device.get("integrated")] or own
     return {vendor: own for vendor, own in found.items() if own}
 

@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The labels of NVIDIA's GPU feature discovery (GFD), with its values, from the facts of a node's GPUs and the configuration of its device plugin.
 
-Left out are ``multiprocessors`` and ``engines.*`` of MIG devices, which the facts do not have, and labels that GFD calls deprecated.
+Left out are ``multiprocessors`` and ``engines.*`` of MIG devices, which the facts do not have, ``gpu.machine``, ``gpu.clique``, ``vgpu.*``,
+``gfd.timestamp``, and labels that GFD calls deprecated. The role mps sets ``mps.capable``, on nodes with its control daemon.
 
 Source: internal/lm of NVIDIA/k8s-device-plugin v0.20.
 """

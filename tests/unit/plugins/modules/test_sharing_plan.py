@@ -44,6 +44,28 @@ def test_workloads_that_no_node_can_run_afterwards_are_in_the_table_and_block_no
     assert result["blockers"] == []
 
 
+class ClusterWithCronJob(FakeCluster):
+    """A cluster with a CronJob, of which no pod exists."""
+
+    def objects(self, api_version: str, kind: str, *args: Any, **options: Any) -> list[dict[str, Any]]:
+        self.calls.append(kind)
+        container = {"name": "c", "image": "i", "resources": {"limits": {"nvidia.com/gpu": "1"}}}
+        template = {"spec": {"containers": [container]}}
+        nightly = {"kind": kind, "metadata": {"name": "nightly", "namespace": "team", "uid": "1"}}
+        spec = {"jobTemplate": {"spec": {"template": template}}}
+        return [{**nightly, "spec": spec}] if kind == "CronJob" else []
+
+
+def test_workloads_without_pods_are_read_if_a_node_leaves_a_strategy(run: Any) -> None:
+    cluster = ClusterWithCronJob([node("w1", 2)])
+    result = run(cluster, hosts=[request()], control_planes=["cp"])
+    assert [(each["kind"], each["name"]) for each in result["stranded"]] == [("CronJob", "nightly")]
+    assert "Deployment" in cluster.calls
+    cluster.calls.clear()
+    assert run(cluster, hosts=[request("exclusive")])["stranded"] == []
+    assert "Deployment" not in cluster.calls
+
+
 def test_all_options_reach_the_plan(run: Any) -> None:
     cluster = FakeCluster([node("w1", labels={"gpushare": "true"}), node("w2", labels={"gpushare": "true"})])
     result = run(cluster, hosts=[request("")], state="absent")

@@ -93,6 +93,7 @@ def apply(run, cluster, tmp_path):
     return play
 
 
+EDGE = [{"key": "node-role.kubernetes.io/edge", "operator": "Exists", "effect": "NoSchedule"}]
 COMPONENTS = {"gpu_feature_discovery_components": ["gfd", "amd_labeller"]}
 
 
@@ -105,7 +106,7 @@ def test_gfd_without_nfd_is_refused_before_any_change(apply, cluster):
 def test_tools_are_deployed_restarted_and_removed(apply, cluster):
     cluster.put(NFD)
     before = json.loads(json.dumps(cluster.all("DaemonSet")))
-    code, _changed, output = apply(**COMPONENTS)
+    code, _changed, output = apply(**COMPONENTS, gpu_edge_tolerations=EDGE)
     assert code == 0, output
     assert sorted(cluster.started) == ["amd-gpu-node-labeller", "gpu-feature-discovery"]
     amd, gfd = (
@@ -120,14 +121,21 @@ def test_tools_are_deployed_restarted_and_removed(apply, cluster):
     assert amd["nodeSelector"] == {"gpu-kubernetes/amd.present": "true"}
     assert {"-vram", "-driver-version", "-product-name"} <= set(amd["containers"][0]["args"])
     assert {"key": "amd.com/gpu", "operator": "Exists", "effect": "NoSchedule"} in amd["tolerations"]
+    assert all(EDGE[0] in spec["tolerations"] for spec in (amd, gfd))
     (role,) = cluster.all("ClusterRole")
     assert role["rules"] == [{"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch", "update"]}]
 
-    code, changed, output = apply("--check", **COMPONENTS)
+    code, changed, output = apply("--check", **COMPONENTS, gpu_edge_tolerations=EDGE)
     assert (code, changed) == (0, 0), output
     # The labels have the driver of the labeller's start.
-    code, changed, output = apply(version="6.14", **COMPONENTS)
+    code, changed, output = apply(version="6.14", **COMPONENTS, gpu_edge_tolerations=EDGE)
     assert (code, changed, cluster.started[2:]) == (0, 1, ["amd-gpu-node-labeller"]), output
+
+    # The tools and their labels are those of all nodes.
+    code, changed, output = apply("--limit", "w1", gpu_feature_discovery_state="absent", **COMPONENTS)
+    assert (code, changed) == (0, 0), output
+    assert "KEPT: gfd, amd_labeller" in output
+    assert len(cluster.all("DaemonSet")) == len(before) + 2
 
     code, _changed, output = apply(gpu_feature_discovery_state="absent", **COMPONENTS)
     assert code == 0, output

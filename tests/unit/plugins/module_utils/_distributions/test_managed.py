@@ -12,6 +12,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.mana
     describe_cluster,
     find_owner,
     find_plugins,
+    list_admission_plugins,
     plan_preparation,
 )
 
@@ -63,6 +64,12 @@ def test_find_owner_reads_version_image_labels_and_groups(
     assert (owner.name if owner else None) == name
 
 
+def test_list_admission_plugins_are_those_of_the_providers_of_the_nodes() -> None:
+    nodes = [node("v1.31.4-gke.1183000"), node("v1.31.4-eks-2d5f260"), node()]
+    assert list_admission_plugins(nodes) == {"ExtendedResourceToleration"}
+    assert list_admission_plugins(nodes[1:]) == set()
+
+
 def test_each_row_has_a_mark_and_an_owner_of_each_part() -> None:
     for row in OWNERS:
         assert any((row.kubelet, row.image, row.label, row.api_group))
@@ -93,7 +100,7 @@ def test_find_plugins_by_the_folder_that_they_mount(path: str, is_found: bool) -
         ),
         ([node("v1.31.4-eks-1")], [daemon_set("/var/lib/kubelet/device-plugins")], ["EKS (1 nodes)"]),
         ([node("v1.31.4-gke.1")], [], ["GKE (1 nodes)"]),
-        ([node("v1.31.4-gke.1", OPT_OUT)], [], ["GKE (1 nodes)", "GKE: no DaemonSet mounts"]),
+        ([node("v1.31.4-gke.1", OPT_OUT)], [], ["GKE (1 nodes)", "GKE: n1 has the label gke-no-default"]),
         (
             [node("v1.31.4-gke.1", OPT_OUT, name="a"), node("v1.31.4-gke.1", name="b")],
             [],
@@ -154,9 +161,8 @@ MARK = {"gpu-kubernetes/device-plugin": "true"}
         pytest.param(node(EKS, {**KARPENTER, "eks.amazonaws.com/compute-type": "auto"}, gpus=(1, 1)), [], {}, False, id="read-only"),
         pytest.param(node(EKS, KARPENTER, "Bottlerocket OS 1.32.0"), [], {}, False, id="bottlerocket"),
         pytest.param(node(GKE, {"cloud.google.com/gke-accelerator": "nvidia-tesla-t4"}), [OTHER], {"accelerator": "nvidia-tesla-t4"}, False, id="gke"),
-        pytest.param(
-            node(GKE, {"cloud.google.com/gke-accelerator": "nvidia-l4", **OPT_OUT}), [OTHER], {"accelerator": "nvidia-l4", **MARK}, True, id="gke-opt-out"
-        ),
+        # Neither the driver nor the runtime of the provider is there, so that a plugin would find no GPU.
+        pytest.param(node(GKE, {"cloud.google.com/gke-accelerator": "nvidia-l4", **OPT_OUT}), [], {"accelerator": "nvidia-l4"}, False, id="gke-opt-out"),
         # The provider says who made the GPUs, and not which they are.
         pytest.param(node(labels=AKS), [], MARK, True, id="aks"),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from fakes import gpu_sysfs
-from fakes.gpu_sysfs import AmdGpu, amd_gpus, amd_tree, intel_cards, intel_tree
+from fakes.gpu_sysfs import AmdGpu, IntelCard, amd_gpus, amd_tree, intel_cards, intel_tree
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpus.devices import build_queries, build_tests, read
 from ansible_collections.gpu.kubernetes.plugins.module_utils._vendors import OTHERS
@@ -226,6 +226,13 @@ def test_plugins_of_a_mixed_host_have_pods_expected_units_and_a_test(tmp_path: P
     assert (second["image"], second["resource_name"]) == ("example.com/clinfo:1", I915)
     assert build_tests({}, {}, "") == build_queries({}, "") == []
     assert build_tests({**facts, "render_gid": None}, {}, "")[0]["groups"] == []
+
+
+def test_gpu_in_the_processor_is_not_the_one_that_is_tested(tmp_path: Path) -> None:
+    intel_tree(tmp_path, [IntelCard("0000:00:02.0", "i915"), IntelCard("0000:03:00.0", "xe", "e20b")])
+    facts = read(str(tmp_path))
+    assert facts["expected"] == {I915: 1, XE: 1}
+    assert [test["resource_name"] for test in build_tests(facts, {}, "")] == [XE]
 
 
 def test_declared_vendors_replace_those_that_were_found(tmp_path: Path) -> None:

@@ -205,6 +205,17 @@ DEVICE_CLASS = ("resource.k8s.io/v1", "DeviceClass")
             },
             ("the DeviceClass spx (dynamic resource allocation of amd.com/gpu)",),
         ),
+        # Kubernetes 1.33 and 1.32, without the name of an extended resource.
+        (
+            "amd.com/gpu",
+            {("resource.k8s.io/v1beta2", "DeviceClass"): [{"metadata": {"name": "gpu.amd.com"}, "spec": {}}]},
+            ("the DeviceClass gpu.amd.com (dynamic resource allocation)",),
+        ),
+        (
+            "gpu.intel.com/xe",
+            {("resource.k8s.io/v1beta1", "DeviceClass"): [{"metadata": {"name": "gpu.intel.com"}, "spec": {}}]},
+            ("the DeviceClass gpu.intel.com (dynamic resource allocation)",),
+        ),
         (
             "nvidia.com/gpu",
             {DEVICE_CLASS: [{"metadata": {"name": "x"}, "spec": {"extendedResourceName": "nvidia.com/gpu"}}]},

@@ -11,8 +11,10 @@ from fakes import kubernetes_api as api
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.migration import (
     MOST_NAMED,
     find_stranded,
+    list_template_pods,
     render_stranded,
 )
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.model import Document
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing import sharing_nodes
 
@@ -129,6 +131,47 @@ def test_owners_are_named_once():
         ("RayCluster", "ray"),
     ]
     assert {(each["namespace"], *each["resources"]) for each in found} == {("team", GPU)}
+
+
+def make_document(kind, spec, **status):
+    return Document("-", {"kind": kind, "metadata": {"name": "a", "namespace": "team"}, "spec": spec, "status": status})
+
+
+TEMPLATE = {
+    "metadata": {"labels": {"app": "a"}},
+    "spec": {"containers": [{"name": "main", "image": "busybox", "resources": {"limits": {GPU: "1"}}}]},
+}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "status", "named"),
+    [
+        ("Deployment", {"replicas": 0, "template": TEMPLATE}, {}, True),
+        ("CronJob", {"jobTemplate": {"spec": {"template": TEMPLATE}}}, {}, True),
+        (
+            "Job",
+            {"suspend": True, "template": TEMPLATE},
+            {"conditions": [{"type": "Suspended", "status": "True"}]},
+            True,
+        ),
+        ("Job", {"template": TEMPLATE}, {"conditions": [{"type": "Complete", "status": "True"}]}, False),
+        ("Job", {"template": TEMPLATE}, {"conditions": [{"type": "Failed", "status": "True"}]}, False),
+        ("StatefulSet", {"template": {**TEMPLATE, "spec": {"containers": [{"name": "c", "image": "i"}]}}}, {}, False),
+    ],
+)
+def test_templates_without_pods_are_named(kind, spec, status, named):
+    pods = list_template_pods([make_document(kind, spec, **status)])
+    found = find_stranded([make_node("n1", **WHOLE)], pods, plan_rows("exclusive", "gpushare"))
+    assert [each["sentence"] for each in found] == (
+        [f"{kind} team/a requests 1 of {GPU}, {NONE} after this change."] if named else []
+    )
+
+
+def test_deployment_with_pods_is_named_once():
+    pod = make_pod("a-6f9-x", owner="a-6f9", owner_kind="ReplicaSet", labels={"pod-template-hash": "6f9"})
+    pods = [pod, *list_template_pods([make_document("Deployment", {"template": TEMPLATE})])]
+    found = find_stranded([make_node("n1", **WHOLE)], pods, plan_rows("exclusive", "gpushare"))
+    assert [(each["kind"], each["name"]) for each in found] == [("Deployment", "a")]
 
 
 def test_limit_is_that_of_a_container():

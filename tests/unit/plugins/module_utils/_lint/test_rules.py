@@ -120,6 +120,23 @@ def test_rules_without_their_facts_are_skipped_and_named():
     )
 
 
+@pytest.mark.parametrize(
+    ("place", "expected"), [("team", [("GPU007", "error")]), ("", [("GPU007", "error")]), ("other", [])]
+)
+def test_claims_of_the_input_are_known_by_name_and_namespace(place, expected):
+    """The version of the API decides where the class is."""
+    requests = [{"name": "gpu", "firstAvailable": [{"name": "a", "deviceClassName": "gpu.nvidia.com"}]}]
+    metadata = {"name": "gpu", **({"namespace": place} if place else {})}
+    claim = {
+        "kind": "ResourceClaimTemplate",
+        "metadata": metadata,
+        "spec": {"spec": {"devices": {"requests": requests}}},
+    }
+    pod = make_pod(GPU, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpu"}])
+    result = lint([Document("-", pod), Document("-", claim)], Context())
+    assert [(each.rule, each.severity) for each in result.findings] == expected
+
+
 def test_findings_are_ignored_for_a_reason_only():
     wrong = make_pod({"nvidia.com/gpu": 0})
     for reason, ignored in (("the job checks that", True), ("  ", False)):

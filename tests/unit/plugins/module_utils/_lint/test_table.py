@@ -36,7 +36,7 @@ EXAMPLES, SCHEMA = os.environ.get("LINT_EXAMPLES"), os.environ.get("LINT_SARIF_S
 ELSEWHERE = {"GPU018", "GPU020"}
 
 
-def make_node(name="gpu1", labels=None, taints=(), handlers=(), offers=()):
+def make_node(name="gpu1", labels=None, taints=(), handlers=(), offers=(), kubelet="v1.34.1"):
     return {
         "kind": "Node",
         "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name, **(labels or {})}},
@@ -44,6 +44,7 @@ def make_node(name="gpu1", labels=None, taints=(), handlers=(), offers=()):
         "status": {
             "allocatable": {"cpu": "8", **{resource: str(units) for resource, units in dict(offers).items()}},
             "runtimeHandlers": [{"name": handler} for handler in handlers],
+            "nodeInfo": {"kubeletVersion": kubelet},
         },
     }
 

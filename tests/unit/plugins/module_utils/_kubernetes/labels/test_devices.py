@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from fakes.gpu_sysfs import AmdGpu, amd_gpus, amd_tree, intel_cards, intel_tree
+from fakes.gpu_sysfs import AmdGpu, IntelCard, amd_gpus, amd_tree, intel_cards, intel_tree
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpus.devices import read
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.devices import (
@@ -88,6 +88,17 @@ def test_unserved_gpus_have_no_labels() -> None:
     assert build_device_labels({"devices": [device], "vendors": []}) == {}
     labels = build_device_labels({"devices": [device, board], "vendors": ["intel"]})
     assert (labels[f"{OWN}intel.count"], labels[f"{OWN}intel.product"]) == ("1", "intel-e20b")
+
+
+def test_gpus_that_are_not_offered_do_not_count(tmp_path: Path) -> None:
+    # Virtual functions are offered instead of their GPU.
+    intel_tree(tmp_path, [IntelCard("0000:03:00.0", device="56c0", vfs=4)])
+    assert build_device_labels(read(str(tmp_path)))[f"{OWN}intel.count"] == "4"
+    # A virtual machine has the first one.
+    guest = {"vendor": "amd", "driver": "vfio-pci", "partitions": 1, "device_id": "740f", "memory_bytes": 1}
+    board = {**guest, "driver": "amdgpu", "memory_bytes": 2}
+    labels = build_device_labels({"devices": [guest, board], "vendors": ["amd"]})
+    assert (labels[f"{OWN}amd.count"], labels[f"{OWN}amd.driver"]) == ("1", "amdgpu")
 
 
 def test_build_product_counts_cuts_long_names() -> None:
