@@ -9,10 +9,10 @@ import json
 import os
 import shutil
 import sys
+import sysconfig
 import tempfile
 from pathlib import Path
 
-import ansible_collections.kubernetes.core
 import yaml
 
 from .nodeimage import bootstrap
@@ -21,7 +21,7 @@ from .settings import ROOT, Settings
 from .shell import DOWNLOAD_TRIES, run
 
 DEFINITION = ROOT / "docs" / "examples" / "execution-environment" / "execution-environment.yml"
-_CORE = Path(ansible_collections.kubernetes.core.__path__[0])
+_CORE = Path(sysconfig.get_path("purelib")) / "ansible_collections" / "kubernetes" / "core"
 _PACKAGES = ("python3", "python3-pip", "python3-venv", "git", "openssh-client", "ca-certificates")
 #: What differs on Debian. Its Python refuses packages from pip, ensurepip and a newer pip; the system packages are in the base.
 _OPTIONS = {"package_manager_path": "/usr/bin/apt-get", "skip_pip_install": True, "skip_ansible_check": True}
