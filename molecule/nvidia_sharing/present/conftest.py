@@ -22,10 +22,15 @@ def share(playbook: Any, watch_owners: Any) -> Run:
     """Run share_gpus with variables by node: exit code, count of changes, output in one line. At no time two plugins own the GPUs of a node."""
 
     def run(
-        first: dict[str, Any], second: dict[str, Any], name: str = "share_gpus", words: Any = (), **more: Any
+        first: dict[str, Any],
+        second: dict[str, Any],
+        name: str = "share_gpus",
+        words: Any = (),
+        at: Any = None,
+        **more: Any,
     ) -> tuple[int, int, str]:
         with watch_owners(FIRST):
-            code, recap, printed = playbook(name, *words, *write_words(first, second, **more))
+            code, recap, printed = playbook(name, *words, *write_words(first, second, **more), at=at)
         return code, sum(counts["changed"] for counts in recap.values()), " ".join(printed.split())
 
     return run

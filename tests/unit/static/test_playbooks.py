@@ -134,6 +134,7 @@ ENTERED_ROLE, ROLE, LEFT_ROLE = (
 CHANGE = [
     ("gpu_sharing", "main"),
     (ENTERED_ROLE, "preflight"),
+    (LEFT_ROLE, "preflight_absent"),
     ("k8s_device_plugin", "check"),
     ("kube_scheduler_extender", "preflight"),
     ("kube_scheduler_extender", "restore"),
