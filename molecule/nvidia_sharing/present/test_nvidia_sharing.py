@@ -192,19 +192,20 @@ def test_pod_beyond_the_clients_of_mps_stays_pending(
         threading.Timer(60, end).start()
 
     at = {r"^TASK \[.*Node present \| Wait until the daemon's pod": leave_for_a_minute}
-    code, _changed, printed = share(MPS, variables("mps", 2), at=at)
+    code, _changed, printed = share(variables("mps", 2), WHOLE, at=at)
     assert code == 0, printed
-    assert (read_allocatable(FIRST), read_allocatable(SECOND)) == ({GPU: "32"}, {GPU: "4"})
-    for _number in range(4):
-        start_gpu_pod(1, GPU, SECOND)
-    start_gpu_pod(1, GPU, SECOND, pending_reason=f"Insufficient {GPU}")
+    assert read_allocatable(FIRST) == {GPU: "16"}
+    for _number in range(16):
+        start_gpu_pod(1, GPU, FIRST)
+    start_gpu_pod(1, GPU, FIRST, pending_reason=f"Insufficient {GPU}")
 
 
 def test_mig_is_refused_without_permission_to_reset(share: Run, read_allocatable: Any, execute: Any) -> None:
+    before = read_allocatable(FIRST)
     code, changed, printed = share(SINGLE, WHOLE)
     assert (code, changed) == (2, 0), printed
     assert "takes effect after a reset of the GPU or a reboot, and neither is allowed" in printed
-    assert read_allocatable(FIRST) == {GPU: "32"}
+    assert read_allocatable(FIRST) == before
     assert read_modes(execute) == {(0, 0, 3)}
 
 
