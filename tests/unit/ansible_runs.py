@@ -37,6 +37,18 @@ FAILURE = "{{ (ansible_failed_result.results | default([ansible_failed_result]))
 # Loads the variables of the host's distribution.
 LOAD_PLATFORM = {"ansible.builtin.include_role": {"name": "gpu.kubernetes._platform"}}
 
+# Modules see no process of this machine, on which a lab may run whose programs hold the devices of its simulated GPUs.
+LONELY = '#!/bin/sh\nexec unshare --pid --fork --mount-proc {} "$@"\n'
+
+
+def write_lonely_interpreter(folder: Path) -> str:
+    """A Python for ``ansible_python_interpreter`` that sees its own processes alone; it requires root."""
+    path = folder / "lonely-python"
+    path.write_text(LONELY.format(sys.executable))
+    path.chmod(0o755)
+    return str(path)
+
+
 Mapping = t.Mapping[str, t.Any]
 Sequence = t.Sequence[t.Any]
 

@@ -8,20 +8,17 @@ import json
 import os
 import re
 import shutil
-import sys
 
 import pytest
 from fakes.mig_node import MigNode
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions import detect, list_kubelet_units
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT, write_lonely_interpreter
 
 if os.geteuid() != 0:
     pytest.skip("the module's lock file is root's", allow_module_level=True)
 
 INVENTORY = "node ansible_connection=local ansible_become=false\n"
-# Modules see no process of this machine, on which a lab may hold the devices of its own simulated GPUs.
-INTERPRETER = '#!/bin/sh\nexec unshare --pid --fork --mount-proc {} "$@"\n'
 ROLE = "fake.machine.mig"
 # A reboot of the simulated driver, which starts the unit if it is enabled.
 REBOOT = """#!/usr/bin/python
@@ -43,9 +40,7 @@ class Machine(MigNode):
 
     def __init__(self, folder, library):
         super().__init__(folder, library)
-        self.interpreter = folder / "python"
-        self.interpreter.write_text(INTERPRETER.format(sys.executable))
-        self.interpreter.chmod(0o755)
+        self.interpreter = write_lonely_interpreter(folder)
         self.units = folder / "units"
         self.units.mkdir()
         collection = folder / "collections" / "ansible_collections" / "fake" / "machine"
@@ -83,7 +78,7 @@ def machine(tmp_path, nvml_builder):
 def apply(run, machine):
     """Run entry points of the role: exit code, number of changed tasks, output in one line."""
     places = {
-        "ansible_python_interpreter": str(machine.interpreter),
+        "ansible_python_interpreter": machine.interpreter,
         "__mig_program": str(machine.folder / "lib" / "mig.pyz"),
         "__mig_config": str(machine.folder / "etc" / "mig.json"),
         "__mig_units": str(machine.units),

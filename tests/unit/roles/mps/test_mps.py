@@ -11,7 +11,7 @@ from fakes.kubernetes_api import node
 from fakes.loopback_api import serve_in_thread, write_kubeconfig
 from fakes.small_cluster import SmallCluster
 
-from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import FAILURE
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import FAILURE, write_lonely_interpreter
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.modules.mps_node import Node
 
 ROLE, NAME, LABEL = "gpu.kubernetes.mps", "nvidia-device-plugin-mps-control-daemon", "nvidia.com/mps.capable"
@@ -97,6 +97,7 @@ def run_as_playbooks(evaluate, machine, hosts, *plays, **extra):
         BY_HOST,
         facts=FACTS,
         environment={"PATH": f"{machine.programs}:{os.environ['PATH']}"},
+        ansible_python_interpreter=write_lonely_interpreter(machine.programs.parent),
         __mps_path=str(machine.path),
         gpu_preflight_gpus={"ansible_facts": {}},
         **extra,
