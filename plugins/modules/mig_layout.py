@@ -289,16 +289,8 @@ class Run:
     def act(self) -> dict[str, t.Any]:
         """Change what differs and return the result. Raises one of boot.ERRORS, or ServiceError."""
         params = self.params
-        permissions = apply.Permissions(params["allow_gpu_reset"], params["allow_reboot"])
-        outcome = apply.bring(
-            self.node,
-            self.gpus,
-            self.desired,
-            permissions,
-            self.check_mode,
-            self._write_record,
-            params["drain_follows"],
-        )
+        permissions = apply.Permissions(params["allow_gpu_reset"], params["allow_reboot"], params["drain_follows"])
+        outcome = apply.bring(self.node, self.gpus, self.desired, permissions, self.check_mode, self._write_record)
         changes = [outcome.changed, self._start_services(), *self._write_boot_files()]
         specs = self._refresh_specs(outcome)
         if params["state"] == "absent" and self.recorded and not outcome.reboot_required:

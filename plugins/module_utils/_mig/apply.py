@@ -27,10 +27,11 @@ class ApplyError(Exception):
 
 
 class Permissions(NamedTuple):
-    """Whether GPUs may be reset, and whether a change of mode may wait for a reboot by the caller."""
+    """Whether GPUs may be reset, whether a change of mode may wait for a reboot by the caller, and whether pods may be there in check mode."""
 
     reset: bool = False
     reboot: bool = False
+    pods: bool = False
 
 
 class Outcome(NamedTuple):
@@ -65,17 +66,14 @@ def bring(
     permissions: Permissions,
     check_mode: bool = False,
     before: Callable[[], None] = lambda: None,
-    drain_follows: bool = False,
 ) -> Outcome:
     """Change the *gpus*, as read before, to their *desired* states by index. *before* is called before the first change.
-
-    In check mode, processes of pods are no error if a drain follows.
 
     Raises LayoutError or ApplyError, if possible before anything has changed, and MigError.
     """
     plans = [(gpu, plan) for gpu, plan in plan_node(gpus, desired) if plan.changes]
     found = holders.read_holders(node.root, [gpu for gpu, _plan in plans]) if plans else []
-    leaving = {each["pid"] for each in found if each["pod_uid"]} if check_mode and drain_follows else set()
+    leaving = {each["pid"] for each in found if each["pod_uid"]} if check_mode and permissions.pods else set()
     _refuse_processes(plans, found, leaving)
     _refuse_modes(node, plans, permissions, found)
     if not plans:
