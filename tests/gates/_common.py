@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import sysconfig
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,15 @@ def _read_text(loader: AnsibleLoader, node: yaml.ScalarNode) -> Any:
 
 
 AnsibleLoader.add_constructor("!unsafe", _read_text)
+
+
+@contextmanager
+def lock_file(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, which is created, as soon as no other process has it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(path, "w", encoding="ascii") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def source_files(root: Path = ROOT) -> list[Path]:

@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Runs gates as two jobs and ends with a summary, also after the time limit or a signal.
+"""Runs gates as parallel jobs and ends with a summary, also after the time limit or a signal.
 
-The first job has priority on the processors; the second gets the rest. Each gate is a process, whose output goes to build/reports/GATE.log. Verdicts,
+The first job has priority on the processors; the others get the rest. Each gate is a process, whose output goes to build/reports/GATE.log. Verdicts,
 counts and seconds go to build/reports/TIER.json.
 """
 
@@ -24,12 +24,14 @@ from . import _report
 from ._common import REPORTS, ROOT, missing_is_failure
 from .selection import git
 
+# Faults of test-all mostly wait for timers of nodes.
+JOBS = {"test": 2, "test-all": 3}
 GRACE_SECONDS = 60  # for a terminated gate to remove its lab
 # A tier that takes longer than its budget gets a warning; at its limit it ends.
 BUDGETS = {"test": 15 * 60, "test-all": 70 * 60}
 LIMITS = {"test": 75 * 60, "test-all": 150 * 60}
 NICE = ("nice", "-n", "5")
-# Linux may share processors by session, and each worker of Ansible is a session: then only a control group prevents that the second job slows the first
+# Linux may share processors by session, and each worker of Ansible is a session: then only a control group prevents that the others slow the first
 # one and its lab. For version 1 and 2 of control groups: their folder, and the setting of a twentieth of the usual share.
 CONTROL_GROUPS = ((Path("/sys/fs/cgroup/cpu"), "cpu.shares", "51"), (Path("/sys/fs/cgroup"), "cpu.weight", "5"))
 FAILED_LINES = 200  # of the output of a failed gate, on the terminal
@@ -69,7 +71,10 @@ class Runner:
         group = make_control_group()
         jobs = [
             threading.Thread(target=self._job, args=(self.main, (), None)),
-            threading.Thread(target=self._job, args=("", NICE, group)),
+            *(
+                threading.Thread(target=self._job, args=("", NICE, group))
+                for _other in range(JOBS.get(self.tier, 2) - 1)
+            ),
         ]
         for job in jobs:
             job.start()

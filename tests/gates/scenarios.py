@@ -8,14 +8,13 @@ GUESTS run on the cluster that `default` has converged, before `default` undoes 
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
 
@@ -24,7 +23,7 @@ from lab import fingerprint
 from lab.settings import Settings
 from lab.shell import LabError
 
-from ._common import CACHE, ROOT
+from ._common import CACHE, ROOT, lock_file
 from ._report import Case, explain_failure, run, write
 from .versions import find_deprecations
 
@@ -85,13 +84,9 @@ def molecule(
     return Case("scenario", name, "failed" if problems else "passed", "\n".join(problems), time.monotonic() - begin)
 
 
-@contextmanager
-def reserve_lab(settings: Mapping[str, str]) -> Iterator[None]:
+def reserve_lab(settings: Mapping[str, str]) -> AbstractContextManager[None]:
     """Lock the lab of these settings: several gates have scenarios on machines with the same names."""
-    CACHE.mkdir(parents=True, exist_ok=True)
-    with open(CACHE / f"{settings['LAB_NAME']}.lock", "w", encoding="ascii") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
+    return lock_file(CACHE / f"{settings['LAB_NAME']}.lock")
 
 
 def start(settings: Mapping[str, str]) -> None:

@@ -21,7 +21,17 @@ from pathlib import Path
 from lab.shell import DOWNLOAD_TRIES
 from lab.shell import run as shell
 
-from ._common import CACHE, PARALLEL, ROOT, SITE_PACKAGES, api_modules, collection_tree, link_dependencies, not_run
+from ._common import (
+    CACHE,
+    PARALLEL,
+    ROOT,
+    SITE_PACKAGES,
+    api_modules,
+    collection_tree,
+    link_dependencies,
+    lock_file,
+    not_run,
+)
 from ._report import run, strip_escapes
 
 TESTS = Path("tests") / "unit" / "plugins"
@@ -138,9 +148,10 @@ def install_tools(folder: Path, python: Path | None, *packages: str) -> Path:
     """The bin folder of an environment of the interpreter *python* with these packages, created or refreshed."""
     interpreter = folder / "bin" / "python"
     uv = Path(sys.executable).parent / "uv"
-    if not interpreter.exists():
-        shell([uv, "venv", "--quiet", "--clear", "--python", str(python), folder])
-    shell([uv, "pip", "install", "--quiet", "--python", interpreter, *packages], retries=DOWNLOAD_TRIES)
+    with lock_file(folder.with_suffix(f"{folder.suffix}.lock")):  # two gates have the same environment
+        if not interpreter.exists():
+            shell([uv, "venv", "--quiet", "--clear", "--python", str(python), folder])
+        shell([uv, "pip", "install", "--quiet", "--python", interpreter, *packages], retries=DOWNLOAD_TRIES)
     return interpreter.parent
 
 
