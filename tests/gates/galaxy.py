@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Do Galaxy and Automation Hub accept a release, and does each file state its licence? ``python -m gates.galaxy``.
 
-It makes a release of the checkout twice and compares them, installs it and upgrades it to the next version, which undoes what the first one did to files,
+It makes a release of the checkout twice and compares them, installs it and upgrades it to the next version, which undoes what the first one did on a node,
 imports it with galaxy-importer, which finds no other collection, and runs ``reuse lint``. The importer's ansible-lint is off: the gate ``lint`` runs it with
 the same profile.
 """
@@ -22,7 +22,7 @@ import yaml
 from lab.shell import LabError
 from lab.shell import run as shell
 
-from . import release, versions
+from . import records, release, versions
 from ._common import CACHE, NAME, NAMESPACE, ROOT, copy_source, finish, plugin_names
 from .artifact import TYPES
 
@@ -42,27 +42,6 @@ error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(sys.argv[1], e
 sys.exit(str(error) if error else 0)
 """
 NOTE = "bugfixes:\n  - A note of the next version.\n"
-# Files that a version changes, and the version after it restores.
-HOST = {
-    "config.toml": 'version = 2  # by the administrator\n\n[plugins."io.containerd.grpc.v1.cri"]\n  sandbox_image = "pause:3.9"\n',
-    "daemon.json": '{\n    "log-driver": "journald"\n}\n',
-}
-CHANGE = """
-- hosts: localhost
-  gather_facts: false
-  module_defaults:
-    gpu.kubernetes.containerd_config: &both
-      state: "{{ state }}"
-      state_dir: "{{ playbook_dir }}/state"
-      validate: false
-    gpu.kubernetes.docker_daemon_config: *both
-  tasks:
-    - gpu.kubernetes.containerd_config:
-        path: "{{ playbook_dir }}/config.toml"
-        containerd_version: 1.7.28
-    - gpu.kubernetes.docker_daemon_config:
-        path: "{{ playbook_dir }}/daemon.json"
-"""
 # What the importer and a release read, besides code.
 READ = (
     *(
@@ -77,7 +56,7 @@ READ = (
         "requirements-dev.txt",
     ),
     *(f"plugins/{folder}" for folder in (*TYPES, "doc_fragments")),
-    *("tests/gates/galaxy.py", "tests/gates/release.py"),
+    *("tests/gates/galaxy.py", "tests/gates/records.py", "tests/gates/release.py"),
 )
 
 
@@ -153,17 +132,6 @@ def install(archive: Path, *options: str) -> str:
     return str(json.loads(manifest.read_text(encoding="utf-8"))["collection_info"]["version"])
 
 
-def change_host(host: Path, state: str, collections: Path) -> dict[str, str]:
-    """Contents of the files in *host* after the collection in *collections* has brought them to *state*. The first call makes them. Raises LabError."""
-    if not host.is_dir():
-        host.mkdir(parents=True)
-        for name, content in {**HOST, "change.yml": CHANGE}.items():
-            (host / name).write_text(content, encoding="utf-8")
-    env = release.environment(host) | {"ANSIBLE_COLLECTIONS_PATH": str(collections)}
-    shell([release.tool("ansible-playbook"), "--extra-vars", f"state={state}", host / "change.yml"], env=env, cwd=host)
-    return {name: (host / name).read_text(encoding="utf-8") for name in HOST}
-
-
 def name_next(version: str) -> str:
     """The next patch version."""
     numbers = version.partition("-")[0].split(".")
@@ -198,12 +166,14 @@ def check_release(bin_folder: Path) -> tuple[int, Path]:
     shell([bin_folder / "python", "-c", VALIDATE, archive.with_name(archive.name.replace(".tar.gz", ".cdx.json"))])
     if install(archive) != version:
         found.append(f"{archive.name} does not install version {version}")
-    changed = change_host(WORK / "host", "present", WORK / "installed")
-    found += [f"{name}: version {version} has not changed it" for name in HOST if changed[name] == HOST[name]]
+    rows = [*records.ROWS, *([records.make_mig_row(WORK / "gpus")] if os.geteuid() == 0 else [])]
+    host = records.Host(WORK / "host", rows)
+    host.change("present", WORK / "installed")
+    found += [f"{module}: version {version} has changed nothing" for module in host.find_unchanged()]
     found += check_upgrade(folder, version, seconds)
-    restored = change_host(WORK / "host", "absent", WORK / "installed")
-    found += [f"{name}: the upgrade has not restored it" for name in HOST if restored[name] != HOST[name]]
-    counts = f"{archive.name} of {count} files, twice; {name_next(version)} replaced it and undid its changes"
+    host.change("absent", WORK / "installed")
+    found += [f"{difference}: the upgrade has not undone it" for difference in host.find_differences()]
+    counts = f"{archive.name} of {count} files, twice; {name_next(version)} replaced it and undid {len(rows)} modules' changes"
     return finish("release", found, counts), archive
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gates import galaxy, release
+from gates import galaxy, records, release
 
 SECONDS = 1_790_000_000
 DEFAULTS = """
@@ -160,13 +161,47 @@ def test_importer_reports_errors_and_plugins_without_documentation() -> None:
     ]
 
 
-def test_a_later_version_restores_what_an_earlier_one_has_changed(tmp_path: Path) -> None:
-    # Both are this checkout; the gate has two archives.
-    collections = release.ROOT / ".ansible" / "collections"
-    changed = galaxy.change_host(tmp_path / "host", "present", collections)
-    assert [name for name, content in changed.items() if content == galaxy.HOST[name]] == []
-    assert all("nvidia" in content for content in changed.values())
-    assert galaxy.change_host(tmp_path / "host", "absent", collections) == galaxy.HOST
+# Both versions are this checkout; the gate has two archives.
+COLLECTIONS = release.ROOT / ".ansible" / "collections"
+
+
+def test_a_later_version_undoes_what_an_earlier_one_has_changed(tmp_path: Path) -> None:
+    host = records.Host(tmp_path, records.ROWS)
+    assert host.find_unchanged() == list(host.rows)
+    assert host.find_differences() == []
+    host.change("present", COLLECTIONS)
+    assert host.find_unchanged() == []
+    host.change("absent", COLLECTIONS)
+    assert host.find_differences() == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="the module's lock file is root's")
+def test_a_later_version_restores_mig_devices(tmp_path: Path) -> None:
+    host = records.Host(tmp_path / "host", [records.make_mig_row(tmp_path / "gpus")])
+    host.change("present", COLLECTIONS)
+    assert set(host.read("mig_layout")) == {"devices.json", "mig.json", "mig.pyz"}
+    assert host.read("mig_layout")["devices.json"] == '[{"1g.10gb": 7}, {"1g.10gb": 7}]'
+    host.change("absent", COLLECTIONS)
+    assert host.find_differences() == []
+
+
+def test_changes_whose_record_is_lost_and_records_that_stay_are_reported(tmp_path: Path) -> None:
+    host = records.Host(tmp_path, [row for row in records.ROWS if row.module == "docker_daemon_config"])
+    host.change("present", COLLECTIONS)
+    [record] = (tmp_path / "docker_daemon_config" / "state").rglob("*.json")
+    name = f"docker_daemon_config: {record.relative_to(tmp_path / 'docker_daemon_config')}"
+    assert host.find_differences() == ["docker_daemon_config: daemon.json", name]
+    record.unlink()
+    host.change("absent", COLLECTIONS)
+    assert host.find_differences() == ["docker_daemon_config: daemon.json"]
+
+
+def test_each_module_with_a_folder_of_records_is_undone_by_a_later_version() -> None:
+    modules = release.ROOT / "plugins" / "modules"
+    with_records = {path.stem for path in modules.glob("*.py") if "state_dir" in path.read_text(encoding="utf-8")}
+    # The first only reads, and the timer of the second ends within a run.
+    others = {"container_runtime_info", "restore_timer"}
+    assert with_records - others <= {*(row.module for row in records.ROWS), "mig_layout"}
 
 
 @pytest.mark.parametrize(("version", "following"), [("0.1.0", "0.1.1"), ("1.2.9", "1.2.10"), ("1.0.0-rc1", "1.0.1")])
