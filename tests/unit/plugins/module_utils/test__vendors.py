@@ -75,8 +75,6 @@ def test_no_other_code_names_another_vendor() -> None:
         *("plugins/module_utils/_lint/", "plugins/module_utils/_gpus/", "plugins/module_utils/_kubernetes/labels/"),
         *("roles/k8s_device_plugin/", "roles/amdgpu_driver/", "roles/intel_gpu_driver/"),
         *("roles/gpu_node_labels/", "roles/gpu_feature_discovery/", "roles/gpu_exporter/vars/main/daemon_set.yml"),
-        # They list the roles of the drivers, and the providers of which a plugin may be left.
-        *("playbooks/tasks/remove_host.yml", "playbooks/remove_gpu_nodes.yml"),
         # The fingerprint of a vendor's key, by the name of its file.
         "roles/_platform/platforms/common.yml",
     )

@@ -150,13 +150,13 @@ def apply(run, machine):
     (programs / "modinfo").write_text(MODINFO.format(folder=machine.folder))
     (programs / "modinfo").chmod(0o755)
 
-    def play(*options, **variables):
+    def play(*options, task_vars=None, **variables):
         playbook = machine.folder / "play.yml"
         defaults = {"kernel_log": str(machine.folder / "kmsg")}
         role = {"name": "fake.machine.amdgpu_driver"}
         tasks = [
             {"ansible.builtin.set_fact": {**FACTS, "cacheable": True}},
-            {"ansible.builtin.include_role": role},
+            {"ansible.builtin.include_role": role, "vars": task_vars or {}},
             {
                 "ansible.builtin.debug": {
                     "msg": "REQUIRED={{ amdgpu_driver_reboot_required }} AWAITED={{ gpu_driver_awaited | default(false) }}"

@@ -4,6 +4,11 @@
 
 from __future__ import annotations
 
+import yaml
+
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
+from ansible_collections.gpu.kubernetes.tests.unit.playbook_files import iterate_tasks
+
 VENDOR = {"amdgpu_driver_source": "vendor"}
 REBOOTED = {**VENDOR, "amdgpu_driver_reboot": "if_needed"}
 BEGIN, WAIT, END = (f"gpu_node_maintenance {step}" for step in ("begin", "wait", "end"))
@@ -50,6 +55,15 @@ def test_reboot_follows_a_drain_and_loads_the_driver_which_is_removed_again(mach
     assert (
         "REBOOT REQUIRED: node: the AMD GPU driver is removed and stays loaded until the next boot, because" in output
     )
+
+
+def test_state_that_the_playbook_passes_to_the_role_of_any_vendor_removes_the_driver(machine, apply):
+    apply(**VENDOR)
+    assert machine.has_packages()
+    tasks = iterate_tasks(yaml.safe_load((ROOT / "playbooks" / "tasks" / "remove_host.yml").read_text()))
+    [removal] = [task for task in tasks if task["name"] == "Remove the driver of the vendor"]
+    code, _changes, output = apply(task_vars=removal["vars"], **VENDOR)
+    assert (code, machine.has_packages()) == (0, False), output
 
 
 def test_boot_into_the_former_driver_leaves_the_node_drained(machine, apply):
