@@ -32,8 +32,8 @@ def _list(*parts: int | tuple[int, int]) -> frozenset[int]:
 BUCKETS: Mapping[str, Bucket] = {
     "reset_gpu": Bucket(
         FAIL,
-        "drain the pods of this GPU, reset it (nvidia-smi --gpu-reset -i INDEX, all GPUs of an NVLink group together) and restart the device plugin's "
-        "pod; replace a GPU that needs it twice in a week",
+        "drain the pods of this GPU, reset it with nvidia-smi --gpu-reset -i INDEX, and restart the device plugin's pod. Reset all GPUs of an NVLink "
+        "group together, and replace a GPU that needs it twice in a week",
         _list(46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158),
     ),
     "reboot": Bucket(
