@@ -57,15 +57,15 @@ def read(
     }
 
 
-def find_own() -> tuple[OwnKubelet, str] | None:
+def find_own(exists: t.Callable[[str], bool] = os.path.exists) -> tuple[OwnKubelet, str] | None:
     """Return the kubelet that this node's distribution starts itself with a folder of drop-ins, and its unit; None without one.
 
     Where kubeadm's kubelet is, the marker of another distribution is a leftover of it.
     """
-    row = named(detect(os.path.exists))
-    if row.own_kubelet is None or row.own_containerd is None or os.path.exists(DEFAULT.kubelet_flags):
+    row = named(detect(exists))
+    if row.own_kubelet is None or row.own_containerd is None or exists(DEFAULT.kubelet_flags):
         return None
-    return (row.own_kubelet, find_unit(row.own_containerd)) if os.path.exists(row.own_kubelet.defaults) else None
+    return (row.own_kubelet, find_unit(row.own_containerd, exists)) if exists(row.own_kubelet.defaults) else None
 
 
 def read_own(own: tuple[OwnKubelet, str], state_dir: str, run: Runner, look_at: Reader) -> dict[str, t.Any]:
