@@ -22,7 +22,8 @@ description:
   - What the kubelet would refuse is refused first. That is text that is not a quantity or a percentage, a resource or signal that the kubelet
     does not know, and memory in thousandths of a byte (V(512m)).
   - What would override a setting is refused, too, and named with its place. That is a flag of the kubelet's command
-    line, as in C(KUBELET_EXTRA_ARGS), C(KUBELET_KUBEADM_ARGS) or the unit itself, and a drop-in of C(--config-dir) that sets something else.
+    line, as in C(KUBELET_EXTRA_ARGS), C(KUBELET_KUBEADM_ARGS), the unit itself or the distribution's own settings, and a drop-in of C(--config-dir)
+    that is read later and sets something else.
   - This module restarts nothing. The kubelet reads its configuration when it starts; see RV(needs_restart) and O(keep_former).
 extends_documentation_fragment:
   - gpu.kubernetes.attributes
@@ -42,6 +43,8 @@ options:
       - The configuration.
       - Left out, it is the file that C(--config) names in the systemd unit C(kubelet.service), with its drop-ins and environment files, else
         in the arguments of the running kubelet, else C(/var/lib/kubelet/config.yaml).
+      - Where a Kubernetes distribution starts the kubelet itself with a folder of drop-ins, it is a drop-in of its own in that folder, which is
+        created, and removed once it holds no settings.
     type: path
   values:
     description:
@@ -81,7 +84,8 @@ requirements:
 notes:
   - C(kubeadm upgrade node) rewrites the file from the ConfigMap C(kubelet-config) in C(kube-system) and from its own patches. Run the
     module again afterwards.
-  - Some Kubernetes distributions give the kubelet its configuration themselves. The error names their setting.
+  - Some Kubernetes distributions, or older releases of them, have no such folder and give the kubelet its configuration themselves. The error names
+    their setting.
   - YAML is edited where it is plain. Refused are merge keys (C(<<)), tags, several documents, line ends of Windows, a byte order mark, and
     anchors that share what has to be changed.
 seealso:
@@ -117,6 +121,11 @@ path:
   returned: success
   type: str
   sample: /var/lib/kubelet/config.yaml
+service:
+  description: The systemd unit that runs the kubelet.
+  returned: success
+  type: str
+  sample: kubelet
 needs_restart:
   description: Whether the kubelet has to be restarted for the change, that is, whether it changes what the file means.
   returned: success

@@ -16,7 +16,7 @@ import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -269,17 +269,8 @@ class Machine:
             "PATH": f"{folder / 'bin'}:{os.environ['PATH']}",
             "ANSIBLE_COLLECTIONS_PATH": str(folder / "collections"),
         }
-        self._collect(folder / "collections" / "ansible_collections" / "gpu" / "kubernetes")
-
-    def _collect(self, collection: Path) -> None:
-        """Link the checkout's collection, but for the files with paths of the machine."""
         moved = {"plugins/module_utils/_distributions": PLACES, "roles/_container_runtime": BOOT_PLACES}
-        _link(CHECKOUT, collection, [Path(each) for each in moved])
-        for place, paths in moved.items():
-            for file in (collection / place).rglob("*"):
-                if file.suffix in (".py", ".yml"):
-                    pattern = rf"(?<![\w.])({'|'.join(paths)})"
-                    file.write_text(re.sub(pattern, rf"{self.root}\1", file.read_text()))
+        collect(folder / "collections", self.root, moved)
 
     @contextmanager
     def run(self) -> Iterator[None]:
@@ -307,6 +298,17 @@ class Machine:
         top = root or self.root
         paths = [path for path in top.rglob("*") if path.is_file()]
         return {str(path.relative_to(top)): path.read_text() for path in paths if path != top / self.row.config}
+
+
+def collect(collections: Path, root: Path, moved: Mapping[str, Sequence[str]]) -> None:
+    """Link the checkout's collection below *collections*, but for the files in *moved*: there, these paths of the machine are below *root*."""
+    collection = collections / "ansible_collections" / "gpu" / "kubernetes"
+    _link(CHECKOUT, collection, [Path(each) for each in moved])
+    for place, paths in moved.items():
+        for file in (collection / place).rglob("*"):
+            if file.suffix in (".py", ".yml"):
+                pattern = rf"(?<![\w.])({'|'.join(paths)})"
+                file.write_text(re.sub(pattern, rf"{root}\1", file.read_text()))
 
 
 def _link(source: Path, target: Path, copied: list[Path]) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from fakes.distribution_machine import PLACES, collect
 from fakes.loopback_api import LoopbackApi, encode_list, send_json
 
 NAME = "node"
@@ -26,7 +27,7 @@ _PROGRAM = '''\
 import json, os, pathlib, signal, sys
 import yaml
 
-HERE = pathlib.Path({folder!r})
+HERE, PLACE = pathlib.Path({folder!r}), pathlib.Path({config!r})
 UNIT = {unit!r}
 GIB, MIB = 1 << 30, 1 << 20
 
@@ -48,10 +49,12 @@ def cores(text):
 
 def start(state):
     """Read the configuration as a kubelet does, and report; or restart in a loop."""
-    text = (HERE / "config.yaml").read_text()
-    config = yaml.safe_load(text)
+    config = {{}}
+    for path in sorted(PLACE.parent.glob("*.conf")) if PLACE.suffix == ".conf" else [PLACE]:
+        for key, value in yaml.safe_load(path.read_text()).items():
+            config[key] = {{**(config.get(key) or {{}}), **value}} if isinstance(value, dict) else value
     if (HERE / "meddles").exists():
-        (HERE / "config.yaml").write_text(text + "# theirs\\n")
+        PLACE.write_text(PLACE.read_text() + "# theirs\\n")
     kept = [config.get(name) or {{}} for name in ("kubeReserved", "systemReserved")]
     state.update(starts=state["starts"] + 1, restarts=0, error="")
     if any("ephemeral-storage" in part for part in kept):
@@ -98,6 +101,7 @@ elif words[0] == "cat":
 elif "show" in words:
     print(show(state), end="")
 elif words[0] in ("start", "restart"):
+    state["units"] = [*state.get("units", []), words[-1]]
     start(state)
 put("state.json", state)
 if "restart" in words and (HERE / "ends").exists():
@@ -109,16 +113,17 @@ if "restart" in words and (HERE / "ends").exists():
 class Machine:
     """One node of a cluster, below a folder."""
 
-    def __init__(self, folder: Path, config: str) -> None:
+    def __init__(self, folder: Path, config: str, place: Path | None = None) -> None:
         self.folder = folder
-        self.config = folder / "config.yaml"
+        self.config = place or folder / "config.yaml"
         self.others: dict[str, dict[str, Any]] = {}
         self.config.write_text(config)
         unit = f"# /lib/kubelet.service\n[Service]\nExecStart=/usr/bin/kubelet --config={self.config}"
         programs = folder / "bin"
         programs.mkdir()
         for name in ("systemctl", "systemd-run", "journalctl"):
-            (programs / name).write_text(_PROGRAM.format(python=sys.executable, folder=str(folder), unit=unit))
+            program = _PROGRAM.format(python=sys.executable, folder=str(folder), unit=unit, config=str(self.config))
+            (programs / name).write_text(program)
             (programs / name).chmod(0o755)
         self.environment = {"PATH": f"{programs}:{os.environ['PATH']}"}
         (folder / "state.json").write_text(json.dumps({"starts": 0, "restarts": 0, "error": ""}))
@@ -155,6 +160,11 @@ class Machine:
         return self._state["starts"]
 
     @property
+    def units(self) -> list[str]:
+        """The units that were started or restarted."""
+        return self._state.get("units", [])
+
+    @property
     def _state(self) -> dict[str, Any]:
         return json.loads((self.folder / "state.json").read_text())
 
@@ -184,3 +194,15 @@ class Machine:
 
         server.RequestHandlerClass = Handler
         return server
+
+
+class DropInMachine(Machine):
+    """A machine whose Kubernetes distribution starts the kubelet with a folder of drop-ins, by the unit of an agent, with its files below the folder."""
+
+    def __init__(self, folder: Path, defaults: str) -> None:
+        drop_ins = folder / "root" / "var/lib/rancher/k3s/agent/etc/kubelet.conf.d"
+        drop_ins.mkdir(parents=True)
+        super().__init__(folder, defaults, drop_ins / "00-k3s-defaults.conf")
+        self.config = drop_ins / "50-gpu-kubernetes.conf"
+        collect(folder / "collections", folder / "root", {"plugins/module_utils/_distributions": PLACES})
+        self.environment["ANSIBLE_COLLECTIONS_PATH"] = str(folder / "collections")

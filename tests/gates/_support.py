@@ -116,7 +116,11 @@ def list_distributions(rows: Iterable[Any]) -> Iterator[Cells]:
             }[own.way]
             if own
             else _edited(row.containerd_variables),
-            f"Refused, with the text for {row.kubelet_hint}" if row.kubelet_hint else _edited(row.kubelet_variables),
+            f"Written to ``{row.own_kubelet.drop_in}``; before Kubernetes 1.32 refused, with the text for {row.kubelet_hint}"
+            if row.own_kubelet
+            else f"Refused, with the text for {row.kubelet_hint}"
+            if row.kubelet_hint
+            else _edited(row.kubelet_variables),
             f"Written to ``{scheduler.file}``"
             if scheduler
             else "Refused, with the reason"

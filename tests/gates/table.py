@@ -128,14 +128,18 @@ def find_reference_programs(*containerds: str, schedulers: tuple[str, ...] = ())
             binaries.kubernetes(replace(settings, kubernetes=version), ["kube-scheduler"]) / "kube-scheduler"
         ),
     )
+    kubelets, absent = build_programs(
+        "kubelet", (settings.kubernetes,), lambda _version: binaries.kubernetes(settings, ["kubelet"]) / "kubelet"
+    )
     prometheus, missing = build_programs("Prometheus", ("of Debian",), lambda _version: binaries.prometheus(settings))
     environment = {
         "PATH": os.pathsep.join([*(str(program.parent) for program in found[:1]), os.environ["PATH"]]),
         "PROMETHEUS": os.pathsep.join(map(str, prometheus)),
         "CONTAINERDS": os.pathsep.join(map(str, found)),
         "KUBE_SCHEDULERS": os.pathsep.join(map(str, others)),
+        "KUBELETS": os.pathsep.join(map(str, kubelets)),
     }
-    return environment, status | failed | missing
+    return environment, status | failed | absent | missing
 
 
 def cluster(arguments: list[str]) -> int:
@@ -199,7 +203,7 @@ def contract(_arguments: list[str]) -> int:
 
 
 def units(arguments: list[str]) -> int:
-    """Unit tests on the Python of .venv, with real containerds, kube-schedulers and a Prometheus"""
+    """Unit tests on the Python of .venv, with real containerds, kube-schedulers, a kubelet and a Prometheus"""
     more = (OTHER_CONTAINERDS, OTHER_SCHEDULERS) if thorough() else ((), ())
     environment, status = find_reference_programs(*more[0], schedulers=more[1])
     ignored = ("--ignore=tests/unit/roles", "--ignore=tests/unit/playbooks")

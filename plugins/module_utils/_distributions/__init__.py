@@ -9,9 +9,9 @@ import glob
 import os.path
 import typing as t
 
-from .rows import DEFAULT, DISTRIBUTIONS, HIDDEN, Distribution, OwnContainerd, OwnScheduler
+from .rows import DEFAULT, DISTRIBUTIONS, HIDDEN, Distribution, OwnContainerd, OwnKubelet, OwnScheduler
 
-__all__ = ["DEFAULT", "DISTRIBUTIONS", "HIDDEN", "Distribution", "OwnContainerd", "OwnScheduler"]
+__all__ = ["DEFAULT", "DISTRIBUTIONS", "HIDDEN", "Distribution", "OwnContainerd", "OwnKubelet", "OwnScheduler"]
 
 #: What a parameter has where the host's own containerd is meant; it means the distribution's where that brings one.
 USUAL_CONFIG = "/etc/containerd/config.toml"

@@ -5,7 +5,7 @@
 
 A distribution is a row of DISTRIBUTIONS, and no other code names one. One that renders a daemon's file at each start has a hint, and edits
 of that file are refused with it. One that overwrites the file with each of its runs has variables, and edits are made with a warning.
-One that brings its own containerd says in `own_containerd` how that gets the NVIDIA runtime.
+One that brings its own containerd says in `own_containerd` how that gets the NVIDIA runtime, and so on for `own_kubelet` and `own_scheduler`.
 Sources: docs.k3s.io, docs.rke2.io, docs.k0sproject.io, microk8s.io/docs, and the roles of kubernetes-sigs/kubespray.
 """
 
@@ -64,6 +64,18 @@ class OwnScheduler:
 
 
 @dataclass(frozen=True)
+class OwnKubelet:
+    """The kubelet that a distribution starts itself with a folder of drop-ins, by the unit that runs the distribution's containerd."""
+
+    #: What is written, and what releases that read the folder have in it.
+    drop_in: str
+    defaults: str
+    #: The folder of drop-ins of the distribution's own configuration, and the key of the kubelet's flags in it.
+    settings_folder: str
+    key: str
+
+
+@dataclass(frozen=True)
 class Distribution:
     """One Kubernetes distribution. An empty field does not apply to it.
 
@@ -87,6 +99,8 @@ class Distribution:
     kubelet_flags: str = ""
     kubelet_config: str = ""
     static_pods: str = ""
+    #: The kubelet that it starts itself, None if no drop-in is written.
+    own_kubelet: OwnKubelet | None = None
     #: Where it takes the kubelet's settings from, instead of a file, and in which form: `arguments`, `flags` or `profile`.
     kubelet_hint: str = ""
     kubelet_form: str = ""
@@ -126,6 +140,13 @@ def _rancher(
             settings_folder=f"{config}.d",
             default_key="default-runtime",
             program_folders=("/usr/local/nvidia/toolkit",),
+        ),
+        own_kubelet=OwnKubelet(
+            # After 10-cli-config.conf and 20-cli-config-dir, the copies of what the arguments config and config-dir name.
+            drop_in=f"{data}/agent/etc/kubelet.conf.d/50-gpu-kubernetes.conf",
+            defaults=f"{data}/agent/etc/kubelet.conf.d/00-{name}-defaults.conf",
+            settings_folder=f"{config}.d",
+            key="kubelet-arg",
         ),
         kubelet_hint=f"kubelet-arg+ in a file of {config}.d",
         kubelet_form="arguments",

@@ -8,11 +8,13 @@ from __future__ import annotations
 import base64
 import posixpath
 import typing as t
+from dataclasses import replace
 
 from .._config import controller, files
 from .._config.controller import Answer, Send, to_plain
 from .._config.yaml_nodes import Syntax
-from . import plan
+from .._distributions import OwnKubelet
+from . import own, plan
 from .command import Flag
 from .node_state import NodeState
 from .record import Record
@@ -34,9 +36,12 @@ def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode
     reported = send({"do": "read", "path": arguments["path"], "state_dir": state_dir})
     answer = Answer.parse(reported)
     record = Record.decode(answer.record, answer.record_path)
-    decided = _decide(arguments, _node_state(answer, reported), record, syntax)
+    node = _node_state(answer, reported, syntax)
+    decided = _decide(arguments, node, record, syntax)
+    if node.own:
+        decided = own.drop_blank(decided, node.path, node.config, answer.content)
     orders = controller.list_orders(decided, answer, record)
-    result = controller.build_result(decided, orders, syntax, diff)
+    result = {**controller.build_result(decided, orders, syntax, diff), "service": reported["service"]}
     if orders and not check_mode:
         backup_dir = posixpath.join(state_dir, "backups")
         result["backup_files"] = controller.write(orders, answer, send, state_dir, backup_dir)
@@ -54,9 +59,9 @@ def _decide(
     return {"restored": plan.restored, "confirmed": plan.confirmed}[arguments["state"]](node, record)
 
 
-def _node_state(answer: Answer, reported: t.Mapping[str, t.Any]) -> NodeState:
+def _node_state(answer: Answer, reported: t.Mapping[str, t.Any], syntax: Syntax) -> NodeState:
     flags = reported["flags"]
-    return NodeState(
+    node = NodeState(
         path=answer.path,
         config=answer.content,
         flags=None if flags is None else tuple(Flag(*flag) for flag in flags),
@@ -66,4 +71,15 @@ def _node_state(answer: Answer, reported: t.Mapping[str, t.Any]) -> NodeState:
         processes=reported["processes"],
         distribution=reported["distribution"],
         agent=reported["agent"],
+    )
+    if not reported.get("own"):
+        return node
+    row = OwnKubelet(**reported["own"])
+    trees = [syntax.read(base64.b64decode(data), path) for path, data in reported["settings"]]
+    return replace(
+        node,
+        own=row,
+        config=own.BLANK if node.config is None else node.config,
+        flags=own.read_flags(row, trees, str(reported["command"])),
+        drop_ins={path: data for path, data in node.drop_ins.items() if path != node.path},
     )

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from .._config.errors import ConfigError
 from .._config.yaml_nodes import Syntax
-from .._distributions import DISTRIBUTIONS, named
+from .._distributions import DISTRIBUTIONS, OwnKubelet, named
 from .._edge import get_framework
 from .command import Flag
-from .configuration import THRESHOLDS, to_flag
+from .configuration import THRESHOLDS, Files, to_flag
+from .own import get_position
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,8 @@ class NodeState:
     """The configuration (None: no file), the kubelet's flags (None: no kubelet was found), and drop-ins by path, in the kubelet's order.
 
     *named* is the file that --config names, *is_named* whether that is the one at *path*. *processes* is how many the node can have.
-    *agent* is the edge framework whose agent replaces the kubelet.
+    *agent* is the edge framework whose agent replaces the kubelet. With *own*, the kubelet has no configuration but drop-ins: the file at *path*
+    is one of them, and *drop_ins* are the others.
     """
 
     path: str
@@ -34,10 +36,25 @@ class NodeState:
     processes: int | None = None
     distribution: str | None = None
     agent: str = ""
+    own: OwnKubelet | None = None
 
     def trees(self, syntax: Syntax) -> dict[str, t.Any]:
         """Return the drop-ins as trees; raises ConfigError for one that cannot be read."""
         return {path: syntax.read(data, path) for path, data in self.drop_ins.items()}
+
+    def list_later(self, drop_ins: Files) -> Files:
+        """Return those of the *drop_ins* that the kubelet reads after the file."""
+        if self.own is None:
+            return drop_ins
+        return {path: tree for path, tree in drop_ins.items() if get_position(path) > get_position(self.path)}
+
+    def stack(self, tree: t.Any, drop_ins: Files) -> tuple[t.Any, Files]:
+        """Return the kubelet's main file and its drop-ins, in its order, where the file is as *tree*."""
+        if self.own is None:
+            return tree, drop_ins
+        every = {**drop_ins, self.path: tree}
+        # Without a main file, the kubelet has none of its default thresholds.
+        return {"evictionHard": {}}, {path: every[path] for path in sorted(every, key=get_position)}
 
 
 def require_config(node: NodeState, given: bool, values: t.Mapping[str, t.Any]) -> bytes:
@@ -49,7 +66,7 @@ def require_config(node: NodeState, given: bool, values: t.Mapping[str, t.Any]) 
     if edge.kubelet_hint and not given:
         raise ConfigError(f"{edge.title} replaces the kubelet by an agent of its own: use {edge.kubelet_hint}.")
     row = named(node.distribution)
-    if row.kubelet_hint and not given:
+    if row.kubelet_hint and not given and node.own is None:
         raise ConfigError(
             f"The kubelet is a part of {node.distribution}, which gives it its configuration: use {row.kubelet_hint}:"
             f" {format_settings(row.kubelet_form, values)}"

@@ -44,7 +44,7 @@ def present(params: Params, node: NodeState, record: Record | None, syntax: Synt
     tree = syntax.read(now, node.path)
     configuration.check_kind(tree, node.path)
     drop_ins = node.trees(syntax)
-    configuration.refuse_overrides(values, node.flags or (), drop_ins, node.path)
+    configuration.refuse_overrides(values, node.flags or (), node.list_later(drop_ins), node.path)
     original, warnings = _undo(syntax, record, node.path, now)
     target = syntax.edit(original, node.path, lambda root: configuration.merge(root, values, node.path))
     if _means_same(syntax, target, now, node.path):
@@ -54,7 +54,8 @@ def present(params: Params, node: NodeState, record: Record | None, syntax: Synt
     step = Step(node.path, now, target) if target != now else None
     facts = _facts(syntax, node, record, step, after, drop_ins, values)
     _refuse_processes(facts["reserved"], node.processes)
-    warnings += [*_warn_lost_defaults(values, tree, after), *warn_rewritten(node)]
+    # A drop-in adds to the thresholds of those before it.
+    warnings += [*([] if node.own else _warn_lost_defaults(values, tree, after)), *warn_rewritten(node)]
     fresh = _record(record, original, now, target, values, params.keep_former and facts["needs_restart"])
     keep = step is None and (record is None or record.values == values)
     return Plan(_steps(step), fresh, facts, tuple(warnings), keep_record=keep)
@@ -183,11 +184,12 @@ def _facts(
     values: Values,
 ) -> dict[str, t.Any]:
     changed = step is not None and not _means_same(syntax, step.before or b"", step.after or b"", node.path)
+    main, others = node.stack(after, drop_ins)
     return {
         "path": node.path,
         "needs_restart": changed,
         "unverified": _is_unverified(record),
-        "reserved": configuration.read_effective(after, node.flags or (), drop_ins),
+        "reserved": configuration.read_effective(main, node.flags or (), others),
         "resources": _resources(values),
     }
 

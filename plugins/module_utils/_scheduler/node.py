@@ -22,6 +22,7 @@ from .._config.paths import StatePaths
 from .._config.record import DAMAGED, encode_bytes
 from .._config.validate import Run, run
 from .._distributions import DEFAULT, OwnScheduler, detect, named
+from .._distributions.settings import list_files
 from .._probe.kubelet import list_configurations, list_processes, read_path
 
 MANIFEST = "kube-scheduler.yaml"
@@ -71,7 +72,7 @@ def find_own() -> OwnScheduler | None:
 def read_own(own: OwnScheduler, state_dir: str, execute: Run = run) -> dict[str, t.Any]:
     """Return what the controller needs of a kube-scheduler that the distribution starts itself. Raises FilesError or ConfigError."""
     _status, shown, _errors = execute(["systemctl", "show", "--property=ExecStart", "--", own.unit])
-    settings = _list_settings(own.file) if own.way == "settings" else []
+    settings = list_files(os.path.dirname(own.file)) if own.way == "settings" else []
     return {
         **read_files(own.file, _KIND, state_dir, [own.config]),
         "kubelet": [],
@@ -81,17 +82,6 @@ def read_own(own: OwnScheduler, state_dir: str, execute: Run = run) -> dict[str,
         "settings": [[path, encode_bytes(files.read_bytes(path))] for path in settings],
         "command": shown,
     }
-
-
-def _list_settings(file: str) -> list[str]:
-    """Return the distribution's files of settings that are there: the main one, and those in the folder of *file*, by name."""
-    folder = os.path.dirname(file)
-    try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith((".yaml", ".yml")))
-    except OSError:
-        names = []
-    found = [folder[: -len(".d")], *(os.path.join(folder, name) for name in names)]
-    return [path for path in found if os.path.isfile(path)]
 
 
 def _kubelet() -> dict[str, bytes]:

@@ -18,8 +18,9 @@ from .._config.controller import Plan, Step
 from .._config.errors import ConfigError
 from .._config.files import sha256
 from .._config.record import FileRecord
-from .._config.yaml_nodes import Syntax, meaning
+from .._config.yaml_nodes import Syntax
 from .._distributions import OwnScheduler
+from .._distributions.settings import merge_settings, to_list
 from . import configuration, extenders, versions
 from .record import Record
 
@@ -175,28 +176,13 @@ def check_settings(row: OwnScheduler, trees: t.Mapping[str, t.Any], command: str
         )
 
 
-def merge_settings(trees: t.Iterable[t.Any]) -> dict[str, t.Any]:
-    """Return what files of settings mean together: a later one replaces a key, and adds to a list if the key ends in a plus."""
-    merged: dict[str, t.Any] = {}
-    for tree in trees:
-        for key, value in (meaning(tree) or {}).items():
-            name = key[:-1] if key.endswith("+") else key
-            before = merged.get(name, [])
-            merged[name] = [*_as_list(before), *_as_list(value)] if key.endswith("+") else value
-    return merged
-
-
 def find_argument(arguments: t.Any, name: str) -> str | None:
     """Return the value of the argument *name* that counts, None if it is not there."""
     found = None
-    for argument in _as_list(arguments):
+    for argument in to_list(arguments):
         key, _equals, value = str(argument).lstrip("-").partition("=")
         found = value if key == name else found
     return found
-
-
-def _as_list(value: t.Any) -> list[t.Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _line(row: OwnScheduler) -> str:

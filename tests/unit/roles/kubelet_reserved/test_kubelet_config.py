@@ -42,6 +42,7 @@ def test_check_mode_run_repeated_run_and_undo(kubelet) -> None:
     predicted, first_run, *_later = results
     assert first_run["diff"] == predicted["diff"]
     assert first_run["needs_restart"]
+    assert first_run["service"] == "kubelet"
     assert first_run["reserved"]["kubeReserved"] == {"cpu": "1", "memory": "1Gi"}
     assert "invocation" not in first_run
     assert kubelet.config.read_text() == KUBEADM

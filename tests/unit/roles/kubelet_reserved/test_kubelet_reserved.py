@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from fakes.kubelet_machine import Machine
+from fakes.kubelet_machine import DropInMachine, Machine
 from fakes.loopback_api import serve_in_thread, write_kubeconfig
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import answer
@@ -27,6 +27,7 @@ if os.geteuid() != 0:
 
 FIXTURES = ROOT / "tests" / "unit" / "plugins" / "module_utils" / "_kubelet" / "fixtures"
 KUBEADM = (FIXTURES / "kubeadm-1.34.4.yaml").read_text()
+DEFAULTS = (FIXTURES / "00-k3s-defaults.conf").read_text()
 LOCAL = "ansible_connection=local ansible_become=false"
 INVENTORY = f"[gpu_nodes]\nhost {LOCAL} gpu_node_name=node\n"
 REQUESTED = {"cpu": "500m", "memory": "1Gi"}
@@ -84,9 +85,9 @@ def apply(run, machine, tmp_path):
 
 @pytest.fixture
 def apply_role(run, machine, tmp_path):
-    """Run the role on hosts that are all the same machine: exit code, output."""
+    """Run the role on hosts that are all the same machine, or *another*: exit code, output."""
 
-    def play(hosts, pods=()):
+    def play(hosts, pods=(), another=None):
         variables = {
             "ansible_connection": "local",
             "gpu_node_name": "node",
@@ -95,10 +96,11 @@ def apply_role(run, machine, tmp_path):
         playbook.write_text(
             json.dumps([{"hosts": "all", "gather_facts": False, "roles": ["gpu.kubernetes.kubelet_reserved"]}])
         )
-        with serve_in_thread(machine.api(list(pods))) as server:
+        used = another or machine
+        with serve_in_thread(used.api(list(pods))) as server:
             kubeconfig = str(write_kubeconfig(server.url, tmp_path / "kubeconfig"))
             inventory = {"all": {"hosts": hosts, "vars": variables}}
-            return run(inventory, playbook, environment=machine.environment, gpu_kubeconfig=kubeconfig)
+            return run(inventory, playbook, environment=used.environment, gpu_kubeconfig=kubeconfig)
 
     return play
 
@@ -211,6 +213,38 @@ def test_kubelet_that_does_not_start_gets_its_former_file(machine, apply, tmp_pa
         '"Failed to start ContainerManager" err="invalid Node Allocatable configuration" It works again.'
     )
     assert (machine.config.read_text(), machine.node["status"]["allocatable"]["cpu"]) == (KUBEADM, "8000m")
+    assert list_remaining_files(tmp_path) == []
+
+
+def test_drop_in_of_a_distribution_is_rolled_back_applied_once_and_undone(apply_role, tmp_path):
+    """The fake kubelet merges the drop-ins of its folder, and the unit of the distribution is restarted."""
+    machine = DropInMachine(tmp_path / "own", DEFAULTS)
+    shared = {
+        "kubelet_reserved_state_dir": str(tmp_path / "state"),
+        "__kubelet_reserved_delay": 0,
+        "__kubelet_reserved_stable_after": 1,
+    }
+
+    def apply(**reserved):
+        state = "present" if reserved else "absent"
+        variables = {**shared, "kubelet_reserved_kube_reserved": reserved, "kubelet_reserved_state": state}
+        return apply_role({"host": variables}, another=machine)
+
+    code, output = apply(**{"ephemeral-storage": "1Ti"})
+    assert code != 0
+    assert "so its former configuration was restored" in " ".join(output.split()), output
+    assert (machine.config.exists(), machine.units) == (False, ["k3s-agent"] * 2)
+    code, output = apply(**REQUESTED)
+    assert code == 0, output
+    assert machine.config.read_text().endswith("kubeReserved:\n  cpu: '500m'\n  memory: '1Gi'\n")
+    # The distribution's file has thresholds, and none for memory.
+    assert machine.node["status"]["allocatable"] == {"cpu": "7500m", "memory": str(15 << 30)}
+    code, output = apply(**REQUESTED)
+    assert (code, machine.starts) == (0, 3), output
+    assert re.search(r"^host .* changed=0 ", output, re.MULTILINE), output
+    code, output = apply()
+    assert (code, machine.config.exists(), machine.units) == (0, False, ["k3s-agent"] * 4), output
+    assert machine.node["status"]["allocatable"] == {"cpu": "8000m", "memory": str(16 << 30)}
     assert list_remaining_files(tmp_path) == []
 
 

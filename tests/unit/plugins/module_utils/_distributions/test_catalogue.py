@@ -125,6 +125,19 @@ def test_row_with_a_hint_for_the_kubelet_has_its_form(row: Distribution) -> None
     assert bool(row.kubelet_hint) == (row.kubelet_form in ("arguments", "flags", "profile"))
 
 
+@pytest.mark.parametrize("row", [row for row in OTHERS if row.own_kubelet], ids=lambda row: row.name)
+def test_own_kubelet_is_read_after_the_files_of_the_distribution(row: Distribution) -> None:
+    own = row.own_kubelet
+    assert own is not None
+    assert row.own_containerd is not None, "its unit runs the kubelet, too"
+    assert row.kubelet_hint, "for releases without the folder"
+    assert {unit for unit, _marker in row.own_containerd.units} == set(row.kubelet_units)
+    copies = f"{Path(own.drop_in).parent}/20-cli-config-dir"
+    assert own.defaults < copies < own.drop_in
+    assert own.drop_in.endswith(".conf")
+    assert own.settings_folder.endswith(".d")
+
+
 def test_names_and_markers_are_unique() -> None:
     for field in ("name", "marker"):
         values = [getattr(row, field) for row in DISTRIBUTIONS if getattr(row, field)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import typing as t
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,10 +15,12 @@ import pytest
 pytest.importorskip("ruamel.yaml")
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import write
+from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions import named
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import controller, node
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._yaml import RoundTrip
 
 FIXTURES = Path(__file__).parent / "fixtures"
+DEFAULTS = (FIXTURES / "00-k3s-defaults.conf").read_text()
 KUBEADM = (FIXTURES / "kubeadm-1.34.4.yaml").read_text()
 RT = RoundTrip()
 
@@ -71,6 +74,10 @@ class Node:
                 write(**{**given, "orders": given["orders"][: self.writes_left]})
                 raise Killed
             return {"backups": write(**given)}
+        return self.read(**given)
+
+    def read(self, **given: t.Any) -> dict[str, t.Any]:
+        """Return what the module reads on the node."""
         return node.read(**given, run=self._systemctl, look_at=self._read_proc, list_processes=list)
 
     def _systemctl(self, _command: t.Sequence[str]) -> tuple[int, str]:
@@ -126,3 +133,33 @@ class Node:
     def records(self) -> list[Path]:
         """Return the records of changes."""
         return sorted(self.state.rglob("*.json"))
+
+
+class DropInNode(Node):
+    """A node whose Kubernetes distribution starts the kubelet with a folder of drop-ins."""
+
+    def __init__(self, folder: Path, name: str = "k3s") -> None:
+        super().__init__(folder)
+        self.config.unlink()
+        row = named(name).own_kubelet
+        assert row is not None
+        places = {key: f"{folder}{getattr(row, key)}" for key in ("drop_in", "defaults", "settings_folder")}
+        self.row = replace(row, **places)
+        self.config, self.settings = Path(self.row.drop_in), Path(self.row.settings_folder)
+        self.config.parent.mkdir(parents=True)
+        self.settings.mkdir(parents=True)
+        Path(self.row.defaults).write_text(DEFAULTS)
+        self.command = "ExecStart={ path=/usr/local/bin/x ; argv[]=/usr/local/bin/x agent ; ignore_errors=no ; }"
+
+    def read(self, **given: t.Any) -> dict[str, t.Any]:
+        """Return what the module reads on the node."""
+        return node.read_own(
+            (self.row, "agent"), given["state_dir"], lambda _command: (0, self.command), self._read_proc
+        )
+
+    def drop_in(self, name: str, text: str) -> Path:
+        """Write a drop-in of others."""
+        path = self.config.parent / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(f"apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n{text}\n")
+        return path

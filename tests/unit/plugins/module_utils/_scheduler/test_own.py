@@ -15,6 +15,7 @@ import yaml
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import write
 from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions import named
+from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions.settings import merge_settings
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import controller, node, own
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._scheduler.control_plane import (
     GPUSHARE,
@@ -131,7 +132,7 @@ def test_argument_is_added_to_those_of_the_distribution(k3s: Server) -> None:
     k3s.write("config.yaml", "kube-scheduler-arg: [v=2]\n")
     k3s.run()
     trees = [yaml.safe_load(path.read_text()) for path in (k3s.main, k3s.file)]
-    assert own.merge_settings(trees) == {"kube-scheduler-arg": ["v=2", f"config={k3s.config}"]}
+    assert merge_settings(trees) == {"kube-scheduler-arg": ["v=2", f"config={k3s.config}"]}
 
 
 def test_configuration_that_others_have_changed_stays_with_a_warning(k3s: Server) -> None:
@@ -196,22 +197,6 @@ def test_other_impossible_requests_are_refused(k3s: Server, tmp_path: Path) -> N
     other.file.write_text("--config=/etc/mine.yaml\n")
     with pytest.raises(ConfigError, match=r"the configuration /etc/mine\.yaml: remove it there first"):
         other.run()
-
-
-@pytest.mark.parametrize(
-    ("trees", "merged"),
-    [
-        ([], {}),
-        ([None, {"a": 1}], {"a": 1}),
-        ([{"a": ["x"]}, {"a": ["y"]}], {"a": ["y"]}),
-        ([{"a": ["x"]}, {"a+": ["y"]}], {"a": ["x", "y"]}),
-        ([{"a": "x"}, {"a+": "y"}], {"a": ["x", "y"]}),
-        ([{"a+": ["x"]}, {"a+": ["y"]}, {"a": ["z"]}], {"a": ["z"]}),
-        ([{"a+": ["x"], "b": 1}, {"b": 2}], {"a": ["x"], "b": 2}),
-    ],
-)
-def test_merge_settings_replaces_or_adds(trees: list[t.Any], merged: dict[str, t.Any]) -> None:
-    assert own.merge_settings(trees) == merged
 
 
 @pytest.mark.parametrize(
