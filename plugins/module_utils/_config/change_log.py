@@ -116,7 +116,7 @@ class ChangeLog(VersionedRecord):
         return [
             self.rules.locate(change.path, tree)
             for change in record.changes
-            if not _is_applied(change, tree, self.rules)
+            if change.kind not in self.rules.unopposed and not _is_applied(change, tree, self.rules)
         ]
 
     @property

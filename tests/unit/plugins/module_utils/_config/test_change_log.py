@@ -203,6 +203,7 @@ class TestChangeLog:
             (b"new", {}, []),  # as it was written
             (b"old", {}, []),  # of an earlier run, which a rollback restores
             (b"edited", {"t": {"a": "intended", "b": ["x", "y"]}}, []),
+            (b"edited", {"t": {"a": "intended", "b": ["x", "y"], "c": 3}}, []),  # migrated to another version
             (b"edited", {"t": {"a": "other", "b": ["x", "y"]}}, [A]),
             (b"edited", {"t": {"a": "intended", "b": ["x"]}}, [B]),
             (b"met", {}, [A, B]),  # the file as first found
@@ -214,7 +215,8 @@ class TestChangeLog:
     ) -> None:
         log = self.make(tmp_path)
         assert log.find_drift(sha256(content), tree) == []
-        changes = (Change(A, "own", MISSING, "intended"), Change(B, "import", ["x"], ["x", "y"]))
+        version = Change(C, "version", MISSING, 2)
+        changes = (Change(A, "own", MISSING, "intended"), Change(B, "import", ["x"], ["x", "y"]), version)
         old, new = (Record(b"met", each, entries={"nvidia": changes}) for each in (b"old", b"new"))
         log.write(sha256(b"new"), {sha256(b"old"): old, sha256(b"new"): new}, keep=True)
         assert log.find_drift(sha256(content), tree) == expected
