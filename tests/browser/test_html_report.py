@@ -144,6 +144,7 @@ def test_print_shows_all_details(open_page: Page) -> None:
 def test_page_of_many_nodes_is_shown(context: BrowserContext, tmp_path: Path) -> None:
     file = tmp_path / "report.html"
     file.write_text(render_html(build_page(make_healthy(5000)), "en", "", "", 0), encoding="utf-8")
+    assert file.stat().st_size < 5_000_000
     page = context.new_page()
     page.goto(file.as_uri())
     assert page.locator(".map tbody tr").count() == 5000

@@ -51,6 +51,7 @@ class Normalised(t.NamedTuple):
     more: t.Mapping[str, str] = {}
 
 
+_DRIVER = {"model": "A100", "driver_version": "580.1"}
 NORMALISED: tuple[Normalised, ...] = (
     Normalised(
         "smi",
@@ -115,6 +116,9 @@ NORMALISED: tuple[Normalised, ...] = (
     Normalised(
         "smi", "gpu:throttled", (smi("clocks_event_reasons_hw_power_brake_slowdown", 1),), 1, {"why": "power_brake"}
     ),
+    Normalised("smi", "gpu:throttled_by_software", (smi("clocks_event_reasons_sw_thermal_slowdown", 1),), 1),
+    Normalised("smi", "gpu:throttled_by_software", (smi("clocks_throttle_reasons_sw_thermal_slowdown", 1),), 1),
+    Normalised("dcgm_any", "gpu:throttled_by_software", (dcgm("CLOCKS_EVENT_REASONS", 0x21),), 1),
     Normalised("smi", "gpu:xid:recent", (smi("xid_last_timestamp_seconds", 100, ',xid="79"'),), 1, {"xid": "79"}),
     Normalised("dcgm_any", "gpu:xid:recent", (dcgm("DCGM_EXP_XID_ERRORS_COUNT", 1, ',xid="79"'),), 1, {"xid": "79"}),
     # The counter is there from the first Xid on.
@@ -145,6 +149,20 @@ NORMALISED: tuple[Normalised, ...] = (
         "dcgm_any", "gpu:pcie_link_width:ratio", (dcgm("PCIE_LINK_WIDTH", 8), dcgm("PCIE_MAX_LINK_WIDTH", 16)), 0.5
     ),
     Normalised("smi", "gpu:fabric_state", (smi("fabric_state", 1),), 1),
+    Normalised("smi", "gpu:persistence_mode", (smi("persistence_mode", 1),), 1),
+    Normalised("smi", "gpu:mode_pending", (smi("mig_mode_pending", 1), smi("mig_mode_current", 0)), 1, {"mode": "mig"}),
+    Normalised("smi", "gpu:mode_pending", (smi("ecc_mode_pending", 0), smi("ecc_mode_current", 1)), 1, {"mode": "ecc"}),
+    Normalised("smi", "gpu:driver", (smi("gpu_info", 1, ',name="A100",driver_version="580.1"'),), 1, _DRIVER),
+    Normalised(
+        "dcgm", "gpu:driver", (dcgm("GPU_TEMP", 40, ',modelName="A100",DCGM_FI_DRIVER_VERSION="580.1"'),), 1, _DRIVER
+    ),
+    Normalised(
+        "dcgm49",
+        "gpu:driver",
+        (dcgm("GPU_TEMP_CELSIUS", 40, ',modelName="A100",DCGM_FI_SYSTEM_DRIVER_VERSION="580.1"'),),
+        1,
+        _DRIVER,
+    ),
 )
 
 
@@ -172,6 +190,11 @@ def _pod(name: str, node: str, values: str = "1+0x70", scheduler: str = "a") -> 
 
 def _node(kind: str, value: int, resource: str = "nvidia_com_gpu") -> Series:
     return f'kube_node_status_{kind}{{node="n1",resource="{resource}",unit="integer"}}', f"{value}+0x70"
+
+
+def _driver(node: str, model: str, version: str) -> Series:
+    labels = f'node="{node}",uuid="{node}",name="{model}",driver_version="{version}"'
+    return f"nvidia_smi_gpu_info{{{labels}}}", "1+0x70"
 
 
 def _xid(xid: int, remedy: str) -> dict[str, str]:
@@ -291,13 +314,26 @@ CASES: tuple[Case, ...] = (
         (smi("utilization_memory_ratio", 0.99), smi("memory_used_bytes", 20), smi("memory_total_bytes", 100)),
     ),
     *_on_gpu("GpuUtilizationHigh", "utilization_gpu_ratio", 0.95, 0.9),
+    *_on_gpu("GpuThrottledBySoftware", "clocks_event_reasons_sw_thermal_slowdown", 1, 0),
+    # The hardware's own slowdown has an alert of its own, and the reverse.
+    Case("GpuThrottledBySoftware", (dcgm("CLOCKS_EVENT_REASONS", 0x40),)),
+    Case("GpuThrottled", (dcgm("CLOCKS_EVENT_REASONS", 0x20),)),
+    *_on_gpu("GpuPersistenceModeOff", "persistence_mode", 0, 1),
+    Case("GpuModePending", (smi("mig_mode_pending", 1), smi("mig_mode_current", 0)), ({**NVIDIA, "mode": "mig"},)),
+    Case("GpuModePending", (smi("ecc_mode_pending", 1), smi("ecc_mode_current", 0)), ({**NVIDIA, "mode": "ecc"},)),
+    Case("GpuModePending", (smi("ecc_mode_pending", 1), smi("ecc_mode_current", 1))),
+    Case("GpuDriverVersionsDiffer", (_driver("n1", "A100", "1"), _driver("n2", "A100", "2")), ({"model": "A100"},)),
+    Case("GpuDriverVersionsDiffer", (_driver("n1", "A100", "1"), _driver("n2", "A100", "1"))),
+    # Another model may need another branch, and an exporter may not report the version.
+    Case("GpuDriverVersionsDiffer", (_driver("n1", "A100", "1"), _driver("n2", "T4", "2"))),
+    Case("GpuDriverVersionsDiffer", (_driver("n1", "A100", "1"), _driver("n2", "A100", ""))),
 )
 
 
 #: The minute at which alerts are compared whose series have a time in them; others after they have held long enough, and one minute before.
 MINUTES = {"GpuCollectionStale": 12, "GpuXid": 12}
-#: An alert about all nodes together: its cases cannot share a test.
-GLOBAL = ("GpuExporterAbsent",)
+#: Alerts about several nodes together: their cases cannot share a test.
+GLOBAL = ("GpuExporterAbsent", "GpuDriverVersionsDiffer")
 
 
 class Recorded(t.NamedTuple):
@@ -384,6 +420,15 @@ MUTANTS: tuple[tuple[str, str, str], ...] = (
     ("gpu:pcie_link_width:ratio < 1", "gpu:pcie_link_width:ratio < 0.5", "GpuPcieLinkNarrow"),
     (" and on (node) gpu:node:in_cluster", "", "GpuPluginAbsent"),
     ("or gpu:fabric_state == 2", "", "GpuFabricNotReady"),
+    (
+        "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS) / 32",
+        "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS) / 64",
+        "gpu:throttled_by_software",
+    ),
+    ("gpu:persistence_mode == 0", "gpu:persistence_mode == 1", "GpuPersistenceModeOff"),
+    ("nvidia_smi_ecc_mode_pending != bool", "nvidia_smi_ecc_mode_pending == bool", "GpuModePending"),
+    ("count by (model, driver_version)", "count by (model, node)", "GpuDriverVersionsDiffer"),
+    ('{driver_version!=\\"\\"}', "", "GpuDriverVersionsDiffer"),
     ('"for": "15m"', '"for": "3h"', "GpuPodPending"),
     ('"for": "5m"', '"for": "0s"', "GpuMissing"),
 )

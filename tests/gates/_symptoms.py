@@ -53,6 +53,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         (
             "pod.runtime_class",
             "rt.handler",
+            "rt.drift",
             "rt.restart_due",
             "rt.cgroup",
             "tk.binary",

@@ -139,17 +139,46 @@ def test_fault_of_a_node_fires_its_alert_alone_and_resolves(
     until(monitor.webhook.read_firing, lambda found: not found)
 
 
-def test_stopped_exporter_fires_its_alert_alone_and_resolves(monitor: Monitor, execute: Callable[[str], str]) -> None:
+@pytest.fixture
+def diagnose(playbook: Any, monitor: Monitor, tmp_path: Path) -> Callable[[], list[tuple[str, str, list[str]]]]:
+    """Run the doctor's checks of the monitoring; return id, verdict and hosts of each cause."""
+
+    def run() -> list[tuple[str, str, list[str]]]:
+        file = tmp_path / "doctor.json"
+        variables = {
+            "gpu_doctor_prometheus_url": monitor.server.url,
+            "gpu_doctor_checks": ["monitoring"],
+            "gpu_doctor_outputs": {"json": str(file)},
+        }
+        code, _recap, printed = playbook("diagnose_gpu_nodes", "-e", json.dumps(variables))
+        assert code == 0, printed
+        report = json.loads(file.read_text())
+        # Prometheus was read.
+        assert report["cluster"]["passed"] == ["mon.rules"], report
+        return [(each["id"], each["verdict"], each["hosts"]) for each in report["causes"]]
+
+    return run
+
+
+def test_doctor_finds_nothing_wrong_with_the_monitoring(diagnose: Callable[[], object]) -> None:
+    assert diagnose() == []
+
+
+def test_stopped_exporter_fires_its_alert_alone_and_resolves(
+    monitor: Monitor, execute: Callable[[str], str], diagnose: Callable[[], object]
+) -> None:
     execute(f"systemctl stop {UNIT}")
     until(monitor.webhook.read_firing, lambda found: found == {("GpuExporterDown", FIRST)})
+    assert diagnose() == [("mon.exporter", "warn", [FIRST])]
     execute(f"systemctl start {UNIT}")
     until(monitor.webhook.read_firing, lambda found: not found)
 
 
-def test_targets_that_are_gone_fire_an_alert(playbook: Any, monitor: Monitor) -> None:
+def test_targets_that_are_gone_fire_an_alert(playbook: Any, monitor: Monitor, diagnose: Callable[[], object]) -> None:
     for path in (monitor.server.folder / "gpu-targets").iterdir():
         path.unlink()
     until(monitor.webhook.read_firing, lambda found: found == {("GpuExporterAbsent", "")})
+    assert diagnose() == [("mon.scraped", "warn", [FIRST, SECOND])]
     code, _recap, printed = playbook("deploy_gpu_monitoring", *monitor.options)
     assert code == 0, printed
     until(monitor.webhook.read_firing, lambda found: not found)

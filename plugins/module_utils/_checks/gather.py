@@ -21,7 +21,7 @@ from .._kube_error import shorten
 from .._nvml import collect, driver, isolation, library, pci
 from .._probe import clients, host, kubelet
 from .._toml import TomlError, loads
-from .gather_services import read_kubelet, read_runtime
+from .gather_services import read_drift, read_kubelet, read_runtime
 from .kernel import LOG_WORDS
 from .sources import MAX_FILES, MAX_LINES, MAX_PODS, MAX_PROCESSES, Options, find_program, run_program
 
@@ -341,6 +341,7 @@ PARTS: Mapping[str, Callable[[Options], Any]] = {
     "cdi": read_cdi,
     "container_cli": read_container_cli,
     "runtime": read_runtime,
+    "drift": read_drift,
     "kubelet": read_kubelet,
     "others": read_other_vendors,
 }

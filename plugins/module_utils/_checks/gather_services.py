@@ -12,11 +12,14 @@ import re
 from typing import Any, Mapping, Sequence
 
 from .. import _commands
+from .._config import files
+from .._config.paths import StatePaths
 from .._kube_error import shorten
 from .._nvml import driver
 from .._probe import clients, host, kubelet
 from .._probe.errors import QueryError
 from .._probe.query import Node, query
+from .._runtimes.drift import list_drift
 from .sources import MAX_FILES, MAX_LINES, MAX_PODS, Options, find_program, run_program
 
 RUNTIME_FILES = (
@@ -58,6 +61,24 @@ def read_runtime(options: Options) -> dict[str, Any] | None:
     except QueryError as error:
         return {"daemon": daemon, "error": shorten(error), "handlers": {}, "changed_files": []}
     return {"daemon": daemon, "error": "", "handlers": effective.get("runtimes") or {}, "changed_files": changed}
+
+
+def read_drift(options: Options) -> list[dict[str, Any]] | None:
+    """The files of container runtimes that differ from what this collection wrote, with their settings; None if its records cannot be read."""
+    try:
+        os.listdir(StatePaths(os.path.join(options.root, files.STATE_DIR.lstrip("/"))).records())
+    except FileNotFoundError:
+        return []
+    except OSError:
+        return None
+    return [
+        {
+            "path": row["path"],
+            "settings": row["settings"][:MAX_LINES],
+            "error": shorten(row["error"]) if row["error"] else "",
+        }
+        for row in list_drift(options.root)[:MAX_FILES]
+    ]
 
 
 def _find_socket() -> str:

@@ -47,6 +47,14 @@ def _find_no_handler(observation: Observation) -> Iterator[Finding]:
         yield verdict, f"the container runtime has no runtime {name} (it has {', '.join(sorted(handlers))})"
 
 
+def _find_drift(observation: Observation) -> Iterator[Finding]:
+    for file in read_part(observation, "drift"):
+        if file["error"]:
+            yield WARN, f"{file['path']} cannot be compared with its record: {file['error']}"
+        else:
+            yield WARN, f"others have changed {' and '.join(file['settings'])} in {file['path']}"
+
+
 def _find_restart_due(observation: Observation) -> Iterator[Finding]:
     for path in read_part(observation, "runtime").get("changed_files") or []:
         yield WARN, f"{path} was changed after the container runtime was started"
@@ -151,6 +159,16 @@ RUNTIME: tuple[Check, ...] = (
         "the container runtime is not configured for NVIDIA, a later file overrides it, or it was not restarted",
         "run the playbook prepare_gpu_nodes",
         ("rt.answers", "tk.binary"),
+    ),
+    Check(
+        "rt.drift",
+        "runtime",
+        "Configuration that this collection wrote",
+        _find_drift,
+        ("config.toml was overwritten", "containerd lost its nvidia runtime"),
+        "another program or a person has changed settings of the container runtime that this collection had written",
+        "run the playbook prepare_gpu_nodes with --check --diff, then without, and let one program own the file",
+        ("rt.answers", "rt.handler"),
     ),
     Check(
         "rt.restart_due",

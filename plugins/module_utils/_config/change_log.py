@@ -104,6 +104,21 @@ class ChangeLog(VersionedRecord):
                 f" that setting{backup}, then run again."
             )
 
+    def find_drift(self, sha: str | None, tree: Tree) -> list[Path]:
+        """Return the settings of the latest run that the file with hash *sha*, which means *tree*, does not have any more.
+
+        Empty for a content of which something is on record, which a rollback may have restored. Raises ConfigError for an unreadable record.
+        """
+        written, versions = self.read()
+        record = self._decode(versions.get(written))
+        if record is None or versions.get(sha):
+            return []
+        return [
+            self.rules.locate(change.path, tree)
+            for change in record.changes
+            if change.kind not in self.rules.unopposed and not _is_applied(change, tree, self.rules)
+        ]
+
     @property
     def entries(self) -> set[str]:
         """For what there is something on record, whatever the file is now."""
@@ -279,6 +294,11 @@ def list_changed_files(state_dir: str, besides: str | None = None) -> list[str]:
             if (known is None or known not in (path, imported_by)) and not all(map(os.path.isabs, entries))
         }
     )
+
+
+def list_recorded_files(state_dir: str) -> list[str]:
+    """Return the configuration files of which there is a record; a damaged record is left out."""
+    return sorted({path for path, _imported_by, _entries in _read_all(state_dir)})
 
 
 def list_imported_files(state_dir: str, path: str) -> list[str]:

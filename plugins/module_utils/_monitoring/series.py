@@ -96,6 +96,17 @@ def _throttled(why: str, reason: str, bit: int) -> Series:
     )
 
 
+def _mode_pending(mode: str) -> Series:
+    expression = f"{_smi(f'{mode}_mode_pending')} != bool {_smi(f'{mode}_mode_current')}"
+    return Series(
+        "gpu:mode_pending", "1 if the mode changes at the next reset", (("smi", expression),), labels={"mode": mode}
+    )
+
+
+def _label_driver(expression: str, label: str) -> str:
+    return f'label_replace({expression}, "driver_version", "$1", "{label}", "(.+)")'
+
+
 _GPU = ("node", "gpu_uuid")
 _FB_USED, _FB_FREE, _FB_RESERVED = _dcgm("FB_USED"), _dcgm("FB_FREE"), _dcgm("FB_RESERVED")
 _XID_TOTAL = "DCGM_EXP_XID_ERRORS_TOTAL"
@@ -150,6 +161,17 @@ GPU_SERIES: tuple[Series, ...] = (
     _throttled("thermal", "hw_thermal_slowdown", 0x40),
     _throttled("power_brake", "hw_power_brake_slowdown", 0x80),
     Series(
+        "gpu:throttled_by_software",
+        "1 while the driver lowers the clocks for heat",
+        (
+            (
+                "smi",
+                f"{_smi('clocks_event_reasons_sw_thermal_slowdown')} or {_smi('clocks_throttle_reasons_sw_thermal_slowdown')}",
+            ),
+            ("dcgm_any", _bit(0x20)),
+        ),
+    ),
+    Series(
         "gpu:xid:recent",
         f"1 for each Xid of the last {XID_WINDOW // 60} minutes",
         (
@@ -202,6 +224,20 @@ GPU_SERIES: tuple[Series, ...] = (
         "gpu:fabric_state",
         "state of the NVLink fabric: 0 not supported, 1 not started, 2 in progress, 3 completed",
         _simple("fabric_state"),
+    ),
+    Series("gpu:persistence_mode", "1 if the driver keeps the GPU initialized", _simple("persistence_mode")),
+    _mode_pending("mig"),
+    _mode_pending("ecc"),
+    Series(
+        "gpu:driver",
+        "1 for each GPU, with the version of its driver",
+        (
+            *_simple("gpu_info"),
+            ("dcgm", _label_driver(_dcgm("GPU_TEMP"), "DCGM_FI_DRIVER_VERSION")),
+            ("dcgm49", _label_driver(_dcgm("GPU_TEMP_CELSIUS"), "DCGM_FI_SYSTEM_DRIVER_VERSION")),
+        ),
+        by=(*_GPU, "model", "driver_version"),
+        aggregate="group",
     ),
     Series(
         "gpu:collection:success",

@@ -92,6 +92,7 @@ HOST: dict[str, Any] = {
         "handlers": {"nvidia": {"systemd_cgroup": True}, "runc": {"systemd_cgroup": True}},
         "changed_files": [],
     },
+    "drift": [],
     "others": {
         "vendors": ["nvidia"],
         "devices": [],

@@ -15,7 +15,12 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks import gather, gather_services
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.judge import judge
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.sources import Options
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.change_log import Change, ChangeLog, Record
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.formats import JSON
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.tree import MISSING
 from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collect
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.runtime import build_rules
 
 if TYPE_CHECKING:
     from fakes.nvml.simulated import NvmlBuilder
@@ -278,3 +283,20 @@ def test_find_newer_files_compares_with_the_start_of_the_process(tmp_path: Path)
         assert gather_services._find_newer_files(str(tmp_path), "7", "containerd") == expected
     assert file.exists()
     assert gather_services._find_newer_files(str(tmp_path), "8", "containerd") == []
+
+
+def test_read_drift_compares_files_with_their_records(tmp_path: Path) -> None:
+    assert gather.read_drift(select(tmp_path)) == []
+    path = "/etc/docker/daemon.json"
+    paths = StatePaths(str(tmp_path / "var/lib/gpu-kubernetes"))
+    record = Record(None, b"", entries={"nvidia": (Change(("default-runtime",), "default", MISSING, "nvidia"),)})
+    ChangeLog(path, paths.record(path), JSON, build_rules("path")).write("sha", {"sha": record}, keep=False)
+    assert gather.read_drift(select(tmp_path)) == [{"path": path, "settings": ["default-runtime"], "error": ""}]
+    write(tmp_path, path[1:], '{"default-runtime": "nvidia", "debug": true}')
+    assert gather.read_drift(select(tmp_path)) == []
+
+
+def test_read_drift_of_unreadable_records_is_not_a_pass(tmp_path: Path) -> None:
+    """A file in place of their folder, since tests run as root."""
+    write(tmp_path, "var/lib/gpu-kubernetes/state/settings", "")
+    assert gather.read_drift(select(tmp_path)) is None

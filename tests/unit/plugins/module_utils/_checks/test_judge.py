@@ -302,6 +302,8 @@ WARNINGS: list[tuple[str, dict[str, Any]]] = [
     ("mon.scraped", {"c/monitoring/targets": {"gpu2": {"instance": "10.0.0.12:9835", "up": True}}}),
     ("mon.exporter", {"c/monitoring/targets/gpu1/up": False}),
     ("mon.exporter", {"c/monitoring/failing": ["gpu1"]}),
+    ("rt.drift", {"n/drift": [{"path": "/etc/containerd/config.toml", "settings": ["imports"], "error": ""}]}),
+    ("rt.drift", {"n/drift": [{"path": "/etc/docker/daemon.json", "settings": [], "error": "it is not JSON"}]}),
     ("rt.restart_due", {"n/runtime/changed_files": ["/etc/containerd/config.toml"]}),
     (
         "kl.topology",

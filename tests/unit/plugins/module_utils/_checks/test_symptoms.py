@@ -57,6 +57,7 @@ SYMPTOMS = [
         'rpc error: code = Unknown desc = failed to get sandbox runtime: no runtime for "nvidia" is configured',
         ["rt.handler"],
     ),
+    ("kubespray ran and /etc/containerd/config.toml was overwritten", ["rt.drift"]),
     ('expected cgroupsPath to be of format "slice:prefix:name" for systemd cgroups, got "/kubepods', ["rt.cgroup"]),
     (
         "Allocate failed due to requested number of devices unavailable for nvidia.com/gpu. Requested: 1, Available: 0, which is unexpected",

@@ -197,6 +197,33 @@ class TestChangeLog:
         found = log.load(sha256(content), {"t": {"a": value}} if value else {})
         assert (found.entries["nvidia"][0].after if found else None) == expected
 
+    @pytest.mark.parametrize(
+        ("content", "tree", "expected"),
+        [
+            (b"new", {}, []),  # as it was written
+            (b"old", {}, []),  # of an earlier run, which a rollback restores
+            (b"edited", {"t": {"a": "intended", "b": ["x", "y"]}}, []),
+            (b"edited", {"t": {"a": "intended", "b": ["x", "y"], "c": 3}}, []),  # migrated to another version
+            (b"edited", {"t": {"a": "other", "b": ["x", "y"]}}, [A]),
+            (b"edited", {"t": {"a": "intended", "b": ["x"]}}, [B]),
+            (b"met", {}, [A, B]),  # the file as first found
+            (None, {}, [A, B]),
+        ],
+    )
+    def test_drift_is_what_the_file_does_not_have_any_more(
+        self, tmp_path: Path, content: bytes | None, tree: dict[str, t.Any], expected: list[t.Any]
+    ) -> None:
+        log = self.make(tmp_path)
+        assert log.find_drift(sha256(content), tree) == []
+        version = Change(C, "version", MISSING, 2)
+        changes = (Change(A, "own", MISSING, "intended"), Change(B, "import", ["x"], ["x", "y"]), version)
+        old, new = (Record(b"met", each, entries={"nvidia": changes}) for each in (b"old", b"new"))
+        log.write(sha256(b"new"), {sha256(b"old"): old, sha256(b"new"): new}, keep=True)
+        assert log.find_drift(sha256(content), tree) == expected
+        # After the undo.
+        log.write(sha256(b"met"), {sha256(b"new"): new, sha256(b"met"): None}, keep=False)
+        assert log.find_drift(sha256(b"met"), {}) == []
+
     def test_interrupted_removal_keeps_old_record(self, tmp_path: Path) -> None:
         log = self.make(tmp_path)
         old = Record(b"met", b"old", entries={"nvidia": (Change(A, "k", MISSING, 1),)})
