@@ -21,7 +21,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 # Without compiled files, each of the hundreds of starts of Ansible takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-GATES := cluster lint types contract docs artifact galaxy nodes roles units toml-suite browser fakes
+GATES := cluster lint types contract docs artifact galaxy nodes roles units toml-suite browser fakes rulebook
 
 .PHONY: help venv pythons lab lab-down test test-all quick gates $(GATES) bench bench-facts bench-fleet bench-fuzz bench-gpushare build release format clean
 

@@ -41,7 +41,7 @@ from . import (
     versions,
     words,
 )
-from ._common import PARALLEL, REPORTS, ROOT, finish, not_run, thorough
+from ._common import CACHE, PARALLEL, REPORTS, ROOT, finish, not_run, thorough
 from ._report import UNCONCERNED, Case, write
 from .selection import Selection
 
@@ -55,6 +55,7 @@ MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3  # bytes, for the folder o
 CONTAINERDS, OTHER_CONTAINERDS = ("", "debian"), ("2.1.4", "1.7.29")
 OTHER_SCHEDULERS = ("1.30.4", "1.36.3")
 BROWSERS = ("chromium-headless-shell", "chromium")
+RULEBOOK = "ansible-rulebook==1.3.2"  # has an environment of its own: it needs Java
 
 
 @dataclass(frozen=True)
@@ -260,6 +261,14 @@ def browser(arguments: list[str]) -> int:
     return pytest("browser", *(arguments or ("tests/browser",)), CHROMIUM=program)
 
 
+def rulebook(arguments: list[str]) -> int:
+    """The example for ansible-rulebook, from an alert to a cordoned node of a fake API server"""
+    if shutil.which("java") is None:
+        return not_run("the example for ansible-rulebook: install Debian's package default-jre-headless")
+    programs = versions.install_tools(CACHE / "rulebook", Path(sys.executable), RULEBOOK)
+    return pytest("rulebook", *(arguments or ("tests/rulebook",)), RULEBOOK=str(programs))
+
+
 def documentation(_arguments: list[str]) -> int:
     """Guides and reference as HTML in build/docs/html"""
     return docs.main()
@@ -323,6 +332,7 @@ GATES = {
         Gate("toml-suite", toml_suite),
         Gate("browser", browser),
         Gate("fakes", fakes),
+        Gate("rulebook", rulebook, ALL),
         *(
             Gate(f"machine-{name}", machine(name), ALL)
             for name in scenarios.list_scenarios()

@@ -72,6 +72,7 @@ OUTSIDE = (
     "tests/gpu",
     "tests/toml_suite",
     "tests/browser",
+    "tests/rulebook",
     "docs/conf.py",
 )
 # The machine of the scenario containerd_nvidia under an ansible-core, and the drop-in that the role writes (None: the main file).

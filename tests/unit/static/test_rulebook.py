@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The example for ansible-rulebook, by its schema and on what Alertmanager sends.
 
-ansible-rulebook itself needs Java, and is not among the tools of the tests. records/alertmanager-webhook.json is what Debian's Alertmanager 0.25 has sent for
+tests/rulebook runs it, which needs Java, in `make test-all`. records/alertmanager-webhook.json is what Debian's Alertmanager 0.25 has sent for
 alerts by the route of the guide, with ``send_resolved: true``. Conditions and templates are evaluated by Jinja, which has the operators in use in common with
 ansible-rulebook's engine; a test refuses others.
 """
@@ -37,6 +37,8 @@ def test_rulebook_fits_its_schema_and_runs_a_playbook_of_this_collection() -> No
     name = action["run_playbook"]["name"]
     assert name.startswith("gpu.kubernetes.")
     plays = yaml.safe_load((ROOT / "playbooks" / f"{name.rpartition('.')[2]}.yml").read_text())
+    # The limit of the playbook, which has plays on this machine as well.
+    assert content[0]["hosts"].split(",") == ["all", "localhost"]
     # What the alert passes is what the playbook reads.
     [variable] = action["run_playbook"]["extra_vars"]
     assert variable in json.dumps(plays)
