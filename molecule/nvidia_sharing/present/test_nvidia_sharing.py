@@ -71,6 +71,36 @@ def read_modes(execute: Callable[[str], str]) -> set[tuple[int, int, int]]:
     return {(int(mode), int(pending), int(compute)) for mode, pending, compute in found}
 
 
+@pytest.fixture
+def predict(share: Run, read_allocatable: Any) -> Callable[..., None]:
+    """Run share_gpus in check mode: it reports changes, and makes none."""
+
+    def run(first: dict[str, Any], second: dict[str, Any], **more: Any) -> None:
+        before = [read_allocatable(node) for node in (FIRST, SECOND)]
+        code, predicted, printed = share(first, second, words=["--check"], **more)
+        assert (code, predicted > 0) == (0, True), printed
+        assert [read_allocatable(node) for node in (FIRST, SECOND)] == before
+
+    return run
+
+
+@pytest.fixture
+def repeat(share: Run) -> Callable[..., None]:
+    """Run share_gpus as before, and in check mode: nothing changes."""
+
+    def run(first: dict[str, Any], second: dict[str, Any], **more: Any) -> None:
+        for words in ([], ["--check"]):
+            code, changed, printed = share(first, second, words=words, **more)
+            assert (code, changed) == (0, 0), printed
+
+    return run
+
+
+@pytest.mark.thorough
+def test_time_slicing_in_check_mode_changes_nothing(predict: Any) -> None:
+    predict(SLICED, RENAMED)
+
+
 def test_two_nodes_have_two_numbers_of_replicas(share: Run, read_allocatable: Any, api: Any) -> None:
     code, changed, printed = share(SLICED, RENAMED)
     assert (code, changed > 0) == (0, True), printed
@@ -81,9 +111,8 @@ def test_two_nodes_have_two_numbers_of_replicas(share: Run, read_allocatable: An
     assert all(labels)
 
 
-def test_unchanged_numbers_change_nothing(share: Run) -> None:
-    code, changed, printed = share(SLICED, RENAMED)
-    assert (code, changed) == (0, 0), printed
+def test_unchanged_numbers_change_nothing(repeat: Any) -> None:
+    repeat(SLICED, RENAMED)
 
 
 def test_pod_gets_one_replica(api: Any, start_gpu_pod: Any) -> None:
@@ -145,6 +174,12 @@ def test_another_number_restarts_the_plugin_of_its_node_alone(
     assert keys == sorted(["default", *labels])
 
 
+@pytest.mark.thorough
+def test_mps_in_check_mode_changes_nothing(predict: Any, api: Any) -> None:
+    predict(MPS, WHOLE)
+    assert list_plugins(api, DAEMON) == {}
+
+
 # Each of the next runs goes on where the one before was killed.
 @pytest.mark.thorough
 @pytest.mark.parametrize(
@@ -181,6 +216,11 @@ def test_control_daemon_limits_the_clients_of_mps(
 
 
 @pytest.mark.thorough
+def test_unchanged_mps_changes_nothing(repeat: Any) -> None:
+    repeat(MPS, WHOLE)
+
+
+@pytest.mark.thorough
 def test_pod_beyond_the_clients_of_mps_stays_pending(
     share: Run, read_allocatable: Any, start_gpu_pod: Any, api_server_outage: Any
 ) -> None:
@@ -210,6 +250,12 @@ def test_mig_is_refused_without_permission_to_reset(share: Run, read_allocatable
 
 
 @pytest.mark.thorough
+def test_mig_in_check_mode_changes_nothing(predict: Any, execute: Any) -> None:
+    predict(SINGLE, WHOLE, **RESET)
+    assert read_modes(execute) == {(0, 0, 3)}
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     "task",
     [
@@ -234,9 +280,8 @@ def test_gpus_are_seven_mig_devices_each(share: Run, read_allocatable: Any, api:
 
 
 @pytest.mark.thorough
-def test_unchanged_layout_changes_nothing(share: Run) -> None:
-    code, changed, printed = share(SINGLE, WHOLE, **RESET)
-    assert (code, changed) == (0, 0), printed
+def test_unchanged_layout_changes_nothing(repeat: Any) -> None:
+    repeat(SINGLE, WHOLE, **RESET)
 
 
 def test_each_pod_has_a_mig_device_of_its_own(execute: Any, start_gpu_pod: Any) -> None:
@@ -276,12 +321,25 @@ def test_smoke_test_and_report_know_the_profiles(share: Run) -> None:
     assert LARGE in printed
 
 
+@pytest.mark.thorough
+def test_exclusive_in_check_mode_changes_nothing(predict: Any, execute: Any) -> None:
+    predict(WHOLE, WHOLE, **RESET)
+    assert read_modes(execute) == {(1, 1, 0)}
+
+
 def test_exclusive_removes_layout_and_configurations(share: Run, read_allocatable: Any, api: Any, execute: Any) -> None:
     code, _changed, printed = share(WHOLE, WHOLE, **RESET)
     assert code == 0, printed
     assert (read_allocatable(FIRST), read_allocatable(SECOND)) == ({GPU: "8"}, {GPU: "2"})
     assert read_names(api) == (["", ""], ["config.yaml"])
     assert read_modes(execute) == {(0, 0, 0)}
+
+
+@pytest.mark.thorough
+def test_unchanged_whole_gpus_are_not_shared(repeat: Any, start_gpu_pod: Any) -> None:
+    repeat(WHOLE, WHOLE)
+    start_gpu_pod(2, GPU, SECOND)
+    start_gpu_pod(1, GPU, SECOND, pending_reason=f"Insufficient {GPU}")
 
 
 @pytest.mark.thorough
