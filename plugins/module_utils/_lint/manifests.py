@@ -27,8 +27,9 @@ except ImportError:  # on a node; the linter runs on the controller, which has P
 
 SUFFIXES = (".yaml", ".yml", ".json")
 MOST_BYTES = 256 * 1024 * 1024
-# Aliases of YAML can make a short text a very large object.
+# Aliases of YAML can make a short text a very large object. Without them, a text has fewer values than characters.
 MOST_VALUES = 5_000_000
+MOST_VALUES_PER_CHARACTER = 10
 
 
 class ReadError(ValueError):
@@ -70,12 +71,13 @@ def read_text(text: str, source: str) -> list[Document]:
     if YAML_MISSING:
         raise ReadError(YAML_MISSING)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    most = min(MOST_VALUES, MOST_VALUES_PER_CHARACTER * len(text))
     documents: list[Document] = []
     others: list[int] = []
     try:
         for node in yaml.compose_all(text, Loader=loader):
             lines: dict[str, int] = {}
-            _mark(node, "", lines)
+            _mark(node, "", lines, most)
             value = _Constructor().construct_document(node)
             documents += split_list(value, source, lines)
             if not isinstance(value, Mapping):
@@ -96,16 +98,16 @@ def read_text(text: str, source: str) -> list[Document]:
     return documents
 
 
-def _mark(node: Any, pointer: str, lines: dict[str, int]) -> None:
-    """Record the line of each value, by its pointer."""
-    if len(lines) >= MOST_VALUES or pointer.count("/") > DEEPEST:
-        raise ValueError("it has more than 5 million values, or 200 levels")
+def _mark(node: Any, pointer: str, lines: dict[str, int], most: int) -> None:
+    """Record the line of each value, by its pointer; *most* values, else ValueError."""
+    if len(lines) >= most or pointer.count("/") > DEEPEST:
+        raise ValueError(f"it has more than {most} values, or {DEEPEST} levels")
     lines[pointer] = node.start_mark.line + 1
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
             if isinstance(key, yaml.ScalarNode):
-                _mark(value, f"{pointer}/{escape(key.value)}", lines)
+                _mark(value, f"{pointer}/{escape(key.value)}", lines, most)
                 lines[f"{pointer}/{escape(key.value)}"] = key.start_mark.line + 1
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
-            _mark(value, f"{pointer}/{number}", lines)
+            _mark(value, f"{pointer}/{number}", lines, most)
