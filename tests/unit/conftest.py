@@ -52,7 +52,7 @@ else:
     # Deadlines measure the machine, not the code.
     common = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
     settings.register_profile("merge", parent=common, derandomize=True, max_examples=50)
-    settings.register_profile("thorough", parent=common, print_blob=True, max_examples=1000)
+    settings.register_profile("thorough", parent=common, print_blob=True, max_examples=300)
     settings.load_profile(PROFILE)
 
 
