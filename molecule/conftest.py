@@ -38,6 +38,10 @@ Recap = dict[str, dict[str, int]]
 Act = Callable[[subprocess.Popen[str]], object]
 
 
+def _is_thorough() -> bool:
+    return os.environ.get("GATES_TIER") != "merge"
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config: pytest.Config) -> None:
     """Set the JUnit file of a run of the verifier, build/reports/$GATES_REPORT-N.xml, before pytest's own plugin reads the option."""
@@ -49,12 +53,16 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Deselect the tests that are marked thorough, in `make test`."""
-    deselected = [
-        item for item in items if os.environ.get("GATES_TIER") == "merge" and item.get_closest_marker("thorough")
-    ]
+    deselected = [item for item in items if not _is_thorough() and item.get_closest_marker("thorough")]
     if deselected:
         config.hook.pytest_deselected(items=deselected)
         items[:] = [item for item in items if item not in deselected]
+
+
+@pytest.fixture(scope="session")
+def is_thorough() -> bool:
+    """Whether the tests that are marked thorough run, too."""
+    return _is_thorough()
 
 
 @pytest.fixture(scope="session")

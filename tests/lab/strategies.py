@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the nodes of Molecule's lab declare in the tests of the scenario nvidia_sharing, and how playbooks get it."""
+"""What the nodes of Molecule's lab declare in the tests of the scenarios sharing and nvidia_sharing, and how playbooks get it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,19 @@ PLUGIN = "name=nvidia-device-plugin-ds"
 Run = Callable[..., tuple[int, int, str]]
 
 
-def write_words(first: dict[str, Any], second: dict[str, Any], **more: Any) -> tuple[str, str]:
-    """Options of ansible-playbook with variables by node."""
+def by_node(first: dict[str, Any], second: dict[str, Any]) -> dict[str, str]:
+    """Variables for all hosts whose values depend on the host."""
     hosts = {FIRST: first, SECOND: second}
     names = {name for variables in hosts.values() for name in variables}
-    chosen = {
+    return {
         name: f"{{{{ { ({host: variables[name] for host, variables in hosts.items() if name in variables})!r}[inventory_hostname] }}}}"
         for name in sorted(names)
     }
-    return "-e", json.dumps({**chosen, **more})
+
+
+def write_words(first: dict[str, Any], second: dict[str, Any], **more: Any) -> tuple[str, str]:
+    """Options of ansible-playbook with variables by node."""
+    return "-e", json.dumps({**by_node(first, second), **more})
 
 
 def variables(
@@ -40,6 +44,8 @@ def variables(
 
 WHOLE = variables("exclusive")
 SLICED = variables("time_slicing", 4)
+SINGLE = variables("mig", mig="single", layout=[{"gpus": "all", "profiles": {"1g.5gb": 7}}])
+RESET = {"gpu_sharing_allow_gpu_reset": True}
 
 
 def list_plugins(api: Any, label: str = PLUGIN) -> dict[str, str]:

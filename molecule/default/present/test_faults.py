@@ -39,12 +39,14 @@ def test_second_run_is_refused_while_a_first_one_holds_the_node(playbook: Callab
     def run_second(first: subprocess.Popen[str]) -> None:
         os.killpg(first.pid, signal.SIGSTOP)
         try:
-            code, _recap, printed = playbook("prepare_gpu_nodes", "--limit", "gpu_nodes")
+            code, _recap, printed = playbook("prepare_gpu_nodes", "--limit", HOST)
             second.append((code, " ".join(printed.split())))
         finally:
             os.killpg(first.pid, signal.SIGCONT)
 
-    code, _recap, printed = playbook("prepare_gpu_nodes", at={r"^TASK \[.*Install or keep the driver": run_second})
+    code, _recap, printed = playbook(
+        "prepare_gpu_nodes", "--limit", HOST, at={r"^TASK \[.*Install or keep the driver": run_second}
+    )
     assert code == 0, printed
     ((code, refusal),) = second
     assert code != 0, refusal

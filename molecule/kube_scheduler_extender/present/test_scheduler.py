@@ -104,23 +104,20 @@ def test_only_pods_with_its_resource_depend_on_the_extender(api: Any) -> None:
 def test_rejected_configuration_is_rolled_back_and_interrupted_run_resumes(
     control_plane: Any, api: Any, apply: Apply, kill_run_at: Any
 ) -> None:
-    """The scheduler does not start without the CA of an extender. The run is killed while the kubelet restarts the scheduler."""
+    """The scheduler does not start without the CA of an extender. The undo is killed while the kubelet restarts the scheduler."""
     present = read_files(control_plane)
-    code, _changed, printed = apply(kube_scheduler_extender_state="absent")
-    assert code == 0, printed
-    absent = read_files(control_plane)
-    assert list(absent) == [MANIFEST]
     rejected = {**OTHER_EXTENDER, "tlsConfig": {"caFile": "/nowhere/ca.crt"}}
     code, _changed, printed = apply(kube_scheduler_extender_extenders=[rejected])
     assert code != 0
     log = printed.partition("The scheduler's last log lines: ")[2]
     assert "open /nowhere/ca.crt: no such file or directory" in log, printed
     assert "It works again." in printed
-    assert (read_files(control_plane), control_plane.file(RECORD).exists) == (absent, False)
+    assert (read_files(control_plane), control_plane.file(RECORD).exists) == (present, False)
     wait_until_scheduled(api)
-    kill_run_at(CONVERGE, "Wait | Wait until the kubelet")
+    absent = json.dumps({"kube_scheduler_extender_state": "absent"})
+    kill_run_at(CONVERGE, "Wait | Wait until the kubelet", "-e", absent)
     assert control_plane.file(RECORD).exists
-    assert CONFIG in read_files(control_plane)
+    assert list(read_files(control_plane)) == [MANIFEST]
     code, _changed, printed = apply()
     assert code == 0, printed
     assert (read_files(control_plane), control_plane.file(RECORD).exists) == (present, False)

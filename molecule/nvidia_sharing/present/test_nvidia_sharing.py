@@ -3,7 +3,7 @@
 """``share_gpus`` shares the GPUs of a node by time slicing, by MPS and by MIG, one after the other. Each test depends on the tests before it.
 
 kubelet, scheduler, API server and NVIDIA's control program of MPS are real. NVML is simulated, with MIG and compute modes that the node and its pods share;
-NVIDIA's device plugin, its config-manager, the pod of the control program, and the programs of gpushare are fakes.
+NVIDIA's device plugin, its config-manager and the pod of the control program are fakes. The scenario sharing changes a node from MIG to gpushare.
 """
 
 from __future__ import annotations
@@ -19,14 +19,29 @@ from typing import Any
 import pytest
 from lab import fingerprint as prints
 from lab import nodes
-from lab.strategies import FIRST, GPU, LABEL, SECOND, SLICED, WHOLE, Run, list_plugins, variables, write_words
+from lab.strategies import (
+    FIRST,
+    GPU,
+    LABEL,
+    RESET,
+    SECOND,
+    SINGLE,
+    SLICED,
+    WHOLE,
+    Run,
+    list_plugins,
+    variables,
+    write_words,
+)
 from lab.wait import until
 
 SHARED = "nvidia.com/gpu.shared"
 SMALL, LARGE = "nvidia.com/mig-1g.5gb", "nvidia.com/mig-3g.20gb"
-MEMORY = {"aliyun.com/gpu-mem": "320", "aliyun.com/gpu-count": "8"}
 DAEMON = "name=nvidia-device-plugin-mps-control-daemon"
 UNIT, PIPE = "gpu-kubernetes-mig.service", "/run/nvidia/mps/nvidia.com/gpu/pipe"
+#: A run for the first node alone, where the second one shows nothing more; and one without the smoke test, which the first run of a strategy has.
+ALONE = {"gpu_nodes_group": FIRST}
+UNTESTED = ("--skip-tags", "smoke_test")
 
 
 @pytest.fixture
@@ -37,14 +52,12 @@ def execute(settings: Any) -> Callable[..., str]:
 
 
 RENAMED = variables("time_slicing", 3, rename=True)
-MPS = variables("mps", 4)
-SINGLE = variables("mig", mig="single", layout=[{"gpus": "all", "profiles": {"1g.5gb": 7}}])
+MPS = variables("mps", 2)
 MIXED = variables(
     "mig",
     mig="mixed",
     layout=[{"gpus": [0], "profiles": {"3g.20gb": 2}}, {"gpus": [1, 2, 3, 4, 5, 6, 7], "profiles": {"1g.5gb": 7}}],
 )
-RESET = {"gpu_sharing_allow_gpu_reset": True}
 
 
 def read_names(api: Any) -> tuple[list[str], list[str]]:
@@ -77,7 +90,7 @@ def predict(share: Run, read_allocatable: Any) -> Callable[..., None]:
 
     def run(first: dict[str, Any], second: dict[str, Any], **more: Any) -> None:
         before = [read_allocatable(node) for node in (FIRST, SECOND)]
-        code, predicted, printed = share(first, second, words=["--check"], **more)
+        code, predicted, printed = share(first, second, words=["--check", *UNTESTED], **more)
         assert (code, predicted > 0) == (0, True), printed
         assert [read_allocatable(node) for node in (FIRST, SECOND)] == before
 
@@ -90,7 +103,7 @@ def repeat(share: Run) -> Callable[..., None]:
 
     def run(first: dict[str, Any], second: dict[str, Any], **more: Any) -> None:
         for words in ([], ["--check"]):
-            code, changed, printed = share(first, second, words=words, **more)
+            code, changed, printed = share(first, second, words=[*words, *UNTESTED], **more)
             assert (code, changed) == (0, 0), printed
 
     return run
@@ -139,19 +152,9 @@ def test_three_pods_share_each_gpu_and_one_more_stays_pending(start_gpu_pod: Any
     start_gpu_pod(1, SHARED, SECOND, pending_reason=f"Insufficient {SHARED}")
 
 
-def test_another_number_is_refused_while_a_pod_holds_a_replica(
-    share: Run, read_allocatable: Any, start_gpu_pod: Any
-) -> None:
-    start_gpu_pod(1, GPU, FIRST)
-    code, changed, printed = share(variables("time_slicing", 2), RENAMED)
-    assert (code, changed) == (2, 0), printed
-    assert "shared as time_slicing, time_slicing is requested, and pods hold GPUs; end these pods first" in printed
-    assert read_allocatable(FIRST) == {GPU: "32"}
-
-
 @pytest.mark.thorough
 def test_device_plugin_alone_is_not_deployed_for_another_number(share: Run, read_allocatable: Any) -> None:
-    code, changed, printed = share(variables("time_slicing", 2), RENAMED, "deploy_device_plugin")
+    code, changed, printed = share(variables("time_slicing", 3), RENAMED, "deploy_device_plugin")
     assert (code, changed) == (2, 0), printed
     assert "its node is not shared as declared" in printed
     assert read_allocatable(FIRST) == {GPU: "32"}
@@ -163,9 +166,9 @@ def test_another_number_restarts_the_plugin_of_its_node_alone(
 ) -> None:
     pod, plugins = start_gpu_pod(1, GPU, FIRST), list_plugins(api)
     evicted = {"gpu_sharing_migrate": True, "gpu_node_maintenance_force": True}
-    code, _changed, printed = share(variables("time_slicing", 2), RENAMED, **evicted)
+    code, _changed, printed = share(variables("time_slicing", 3), RENAMED, words=UNTESTED, **evicted)
     assert code == 0, printed
-    assert read_allocatable(FIRST) == {GPU: "16"}
+    assert read_allocatable(FIRST) == {GPU: "24"}
     assert not [each for each in api.list_namespaced_pod("default").items if each.metadata.uid == pod.metadata.uid]
     assert list_plugins(api)[SECOND] == plugins[SECOND]
     assert list_plugins(api)[FIRST] != plugins[FIRST]
@@ -176,38 +179,50 @@ def test_another_number_restarts_the_plugin_of_its_node_alone(
 
 @pytest.mark.thorough
 def test_mps_in_check_mode_changes_nothing(predict: Any, api: Any) -> None:
-    predict(MPS, WHOLE)
+    predict(MPS, WHOLE, **ALONE)
     assert list_plugins(api, DAEMON) == {}
 
 
-# Each of the next runs goes on where the one before was killed.
+# Each of the next runs goes on where the one before was killed: while time slicing leaves, and when MPS is named and its daemon is not started.
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "task",
     [
-        "Begin | Cordon and drain the node",
         "Node absent | Wait until the plugin's pod is gone",
         "NVIDIA | Name each node's configuration with its label",
-        "Node present | Wait until the daemon's pod is ready",
-        "Node present | Let the plugin start on the node",
     ],
 )
 def test_run_to_mps_is_killed(kill_run_at: Any, task: str) -> None:
-    kill_run_at("share_gpus", task, *write_words(MPS, WHOLE))
+    kill_run_at("share_gpus", task, *write_words(MPS, WHOLE, **ALONE))
+
+
+@pytest.fixture
+def outage(api_server_outage: Any, is_thorough: bool) -> dict[str, Callable[[object], None]]:
+    """In ``make test-all``, take the API server away for a while when a run waits for the daemon.
+
+    After five minutes, a kubelet would report a resource that has left for ever.
+    """
+    begin, end = api_server_outage
+
+    def leave_for_a_while(_process: object) -> None:
+        begin()
+        threading.Timer(20, end).start()
+
+    return {r"^TASK \[.*Node present \| Wait until the daemon's pod": leave_for_a_while} if is_thorough else {}
 
 
 def test_control_daemon_limits_the_clients_of_mps(
-    share: Run, read_allocatable: Any, api: Any, execute: Any, start_gpu_pod: Any
+    share: Run, read_allocatable: Any, api: Any, execute: Any, start_gpu_pod: Any, outage: Any
 ) -> None:
-    code, _changed, printed = share(MPS, WHOLE)
+    code, _changed, printed = share(MPS, WHOLE, at=outage)
     assert code == 0, printed
-    assert (read_allocatable(FIRST), read_allocatable(SECOND)) == ({GPU: "32"}, {GPU: "2"})
+    assert (read_allocatable(FIRST), read_allocatable(SECOND)) == ({GPU: "16"}, {GPU: "2"})
     assert list(list_plugins(api, DAEMON)) == [FIRST]
     assert read_modes(execute) == {(0, 0, 3)}
     ask = f"CUDA_MPS_PIPE_DIRECTORY={PIPE} nvidia-cuda-mps-control"
-    assert execute(f"echo get_default_active_thread_percentage | {ask}").strip() == "25.0"
-    # A quarter of 40 GiB.
-    assert execute(f"echo get_default_device_pinned_mem_limit 0 | {ask}").strip() == "10G"
+    assert execute(f"echo get_default_active_thread_percentage | {ask}").strip() == "50.0"
+    # Half of 40 GiB.
+    assert execute(f"echo get_default_device_pinned_mem_limit 0 | {ask}").strip() == "20G"
     pod = start_gpu_pod(1, GPU, FIRST)
     assert read_environment(execute, pod)["CUDA_MPS_PIPE_DIRECTORY"] == "/mps/nvidia.com/gpu/pipe"
     mounts = {each["container_path"]: each["host_path"] for each in read_container(execute, pod)["mounts"]}
@@ -217,24 +232,11 @@ def test_control_daemon_limits_the_clients_of_mps(
 
 @pytest.mark.thorough
 def test_unchanged_mps_changes_nothing(repeat: Any) -> None:
-    repeat(MPS, WHOLE)
+    repeat(MPS, WHOLE, **ALONE)
 
 
 @pytest.mark.thorough
-def test_pod_beyond_the_clients_of_mps_stays_pending(
-    share: Run, read_allocatable: Any, start_gpu_pod: Any, api_server_outage: Any
-) -> None:
-    """The run goes on after the API server was away for a minute. After five, a kubelet would report a resource that has left for ever."""
-    begin, end = api_server_outage
-
-    def leave_for_a_minute(_process: object) -> None:
-        begin()
-        threading.Timer(60, end).start()
-
-    at = {r"^TASK \[.*Node present \| Wait until the daemon's pod": leave_for_a_minute}
-    code, _changed, printed = share(variables("mps", 2), WHOLE, at=at)
-    assert code == 0, printed
-    assert read_allocatable(FIRST) == {GPU: "16"}
+def test_pod_beyond_the_clients_of_mps_stays_pending(start_gpu_pod: Any) -> None:
     for _number in range(16):
         start_gpu_pod(1, GPU, FIRST)
     start_gpu_pod(1, GPU, FIRST, pending_reason=f"Insufficient {GPU}")
@@ -242,7 +244,7 @@ def test_pod_beyond_the_clients_of_mps_stays_pending(
 
 def test_mig_is_refused_without_permission_to_reset(share: Run, read_allocatable: Any, execute: Any) -> None:
     before = read_allocatable(FIRST)
-    code, changed, printed = share(SINGLE, WHOLE)
+    code, changed, printed = share(SINGLE, WHOLE, **ALONE)
     assert (code, changed) == (2, 0), printed
     assert "takes effect after a reset of the GPU or a reboot, and neither is allowed" in printed
     assert read_allocatable(FIRST) == before
@@ -251,22 +253,21 @@ def test_mig_is_refused_without_permission_to_reset(share: Run, read_allocatable
 
 @pytest.mark.thorough
 def test_mig_in_check_mode_changes_nothing(predict: Any, execute: Any) -> None:
-    predict(SINGLE, WHOLE, **RESET)
+    predict(SINGLE, WHOLE, **RESET, **ALONE)
     assert read_modes(execute) == {(0, 0, 3)}
 
 
+# While MPS leaves, and when the GPUs have their layout and the device plugin is not back.
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     "task",
     [
         "Node absent | Wait until the daemon's pod is gone",
-        "Layout | Bring the GPUs to their layout",
         "Node present | Write the unit that applies the layout at boot",
-        "End | End the node's maintenance",
     ],
 )
 def test_run_to_mig_is_killed(kill_run_at: Any, task: str) -> None:
-    kill_run_at("share_gpus", task, *write_words(SINGLE, WHOLE, **RESET))
+    kill_run_at("share_gpus", task, *write_words(SINGLE, WHOLE, **RESET, **ALONE))
 
 
 def test_gpus_are_seven_mig_devices_each(share: Run, read_allocatable: Any, api: Any, execute: Any) -> None:
@@ -281,7 +282,7 @@ def test_gpus_are_seven_mig_devices_each(share: Run, read_allocatable: Any, api:
 
 @pytest.mark.thorough
 def test_unchanged_layout_changes_nothing(repeat: Any) -> None:
-    repeat(SINGLE, WHOLE, **RESET)
+    repeat(SINGLE, WHOLE, **RESET, **ALONE)
 
 
 def test_each_pod_has_a_mig_device_of_its_own(execute: Any, start_gpu_pod: Any) -> None:
@@ -304,17 +305,16 @@ def test_layout_is_there_again_after_a_reboot(settings: Any, read_allocatable: A
 
 
 def test_mixed_layout_offers_each_profile(share: Run, read_allocatable: Any, start_gpu_pod: Any, execute: Any) -> None:
+    """The smoke test runs pods with these profiles."""
     code, _changed, printed = share(MIXED, WHOLE, gpu_sharing_migrate=True)
     assert code == 0, printed
+    assert "SKIPPED" not in printed
     assert read_allocatable(FIRST) == {SMALL: "49", LARGE: "2"}
     assert read_environment(execute, start_gpu_pod(1, LARGE, FIRST))["NVIDIA_VISIBLE_DEVICES"].startswith("MIG-")
     start_gpu_pod(1, GPU, FIRST, pending_reason="Insufficient nvidia.com/gpu")
 
 
-def test_smoke_test_and_report_know_the_profiles(share: Run) -> None:
-    code, changed, printed = share(MIXED, WHOLE, name="smoke_test_gpu_nodes")
-    assert (code, changed) == (0, 0), printed
-    assert "SKIPPED" not in printed
+def test_report_lists_the_profiles(share: Run) -> None:
     code, _changed, printed = share(MIXED, WHOLE, name="show_gpu_allocation")
     assert code == 0, printed
     assert SMALL in printed
@@ -323,21 +323,24 @@ def test_smoke_test_and_report_know_the_profiles(share: Run) -> None:
 
 @pytest.mark.thorough
 def test_exclusive_in_check_mode_changes_nothing(predict: Any, execute: Any) -> None:
-    predict(WHOLE, WHOLE, **RESET)
+    predict(WHOLE, WHOLE, **RESET, **ALONE)
     assert read_modes(execute) == {(1, 1, 0)}
 
 
-def test_exclusive_removes_layout_and_configurations(share: Run, read_allocatable: Any, api: Any, execute: Any) -> None:
-    code, _changed, printed = share(WHOLE, WHOLE, **RESET)
+def test_exclusive_removes_layout_and_configurations(
+    share: Run, read_allocatable: Any, api: Any, execute: Any, start_gpu_pod: Any
+) -> None:
+    code, _changed, printed = share(WHOLE, WHOLE, words=UNTESTED, **RESET)
     assert code == 0, printed
     assert (read_allocatable(FIRST), read_allocatable(SECOND)) == ({GPU: "8"}, {GPU: "2"})
     assert read_names(api) == (["", ""], ["config.yaml"])
     assert read_modes(execute) == {(0, 0, 0)}
+    start_gpu_pod(1, GPU, FIRST)
 
 
 @pytest.mark.thorough
 def test_unchanged_whole_gpus_are_not_shared(repeat: Any, start_gpu_pod: Any) -> None:
-    repeat(WHOLE, WHOLE)
+    repeat(WHOLE, WHOLE, **ALONE)
     start_gpu_pod(2, GPU, SECOND)
     start_gpu_pod(1, GPU, SECOND, pending_reason=f"Insufficient {GPU}")
 
@@ -347,7 +350,8 @@ def test_mig_is_removed_with_the_playbook_of_the_undo(
     share: Run, read_allocatable: Any, api: Any, execute: Any
 ) -> None:
     """The device plugin, which has the GPUs open, leaves the node before their layout and comes back."""
-    code, _changed, printed = share(SINGLE, WHOLE, **RESET)
+    # The undo leaves labels of the GPUs as they are.
+    code, _changed, printed = share(SINGLE, WHOLE, words=("--skip-tags", "smoke_test,labels"), **RESET)
     assert code == 0, printed
     code, changed, printed = share(SINGLE, WHOLE, "remove_gpu_nodes", ("--tags", "sharing"))
     assert (code, changed) == (2, 0), printed
@@ -358,29 +362,11 @@ def test_mig_is_removed_with_the_playbook_of_the_undo(
     assert read_modes(execute) == {(0, 0, 0)}
     assert execute(f"test ! -e /etc/systemd/system/{UNIT} && echo gone").strip() == "gone"
     until(lambda: read_allocatable(FIRST), lambda found: found == {GPU: "8"})
-    # The next deployment of the device plugin removes the configuration that no node names.
     assert read_names(api)[0] == ["", ""]
-
-
-@pytest.mark.thorough
-def test_mig_is_left_for_gpushare(share: Run, read_allocatable: Any, execute: Any) -> None:
-    code, _changed, printed = share(SINGLE, WHOLE, **RESET)
+    # The next deployment of the device plugin removes the configuration that no node names.
+    code, _changed, printed = share(WHOLE, WHOLE, "deploy_device_plugin")
     assert code == 0, printed
-    code, changed, printed = share(variables("gpushare"), WHOLE)
-    assert (code, changed) == (2, 0), printed
-    assert "neither is allowed" in printed
-    code, _changed, printed = share(variables("gpushare"), WHOLE, **RESET)
-    assert code == 0, printed
-    assert (read_allocatable(FIRST), read_allocatable(SECOND)) == (MEMORY, {GPU: "2"})
-    assert read_modes(execute) == {(0, 0, 0)}
-    assert execute(f"test ! -e /etc/systemd/system/{UNIT} && echo gone").strip() == "gone"
-
-
-@pytest.mark.thorough
-def test_gpushare_is_left_for_whole_gpus(share: Run, read_allocatable: Any) -> None:
-    code, _changed, printed = share(WHOLE, WHOLE)
-    assert code == 0, printed
-    assert (read_allocatable(FIRST), read_allocatable(SECOND)) == ({GPU: "8"}, {GPU: "2"})
+    assert read_names(api)[1] == ["config.yaml"]
 
 
 def test_nodes_and_cluster_are_as_before(before: dict[str, str], settings: Any) -> None:

@@ -1,13 +1,15 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``site`` changes a node from whole GPUs to gpushare, then to nano-gpu and back. Each test depends on the tests before it.
+"""A node changes from whole GPUs to gpushare, then to nano-gpu and back. Each test depends on the tests before it.
 
-The other node keeps NVIDIA's device plugin. The real kube-scheduler calls fakes of the extenders, and fakes of the plugins report the resources.
+In ``make test-all``, it has MIG devices before gpushare, and the other node changes from whole GPUs to gpushare and back; otherwise the other node keeps
+NVIDIA's device plugin. The real kube-scheduler calls fakes of the extenders, and fakes of the plugins report the resources.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +20,7 @@ from fakes.admission_cases import GPUSHARE, OTHER, OWN, POD, Case
 from kubernetes import client
 from kubernetes.client.exceptions import ApiException
 from lab import fingerprint as prints
+from lab import strategies
 from lab.wait import until
 
 CONFIG = "/etc/kubernetes/gpu-kubernetes-scheduler.yaml"
@@ -32,10 +35,12 @@ STRATEGIES: dict[str, tuple[dict[str, str], set[str], list[list[str]]]] = {
 #: Permission to evict pods without a controller.
 EVICTION = {"gpu_sharing_migrate": True, "gpu_node_maintenance_force": True}
 FIRST_NODE = {"gpu_nodes_group": "gpu_nodes[0]"}
-#: The tags of a change of the strategy; the scenario default tests the rest of site.
+#: The tags of a change of the strategy, without and with the smoke test; the scenario default tests the rest of site.
 TAGS = ("--tags", "device_plugin,sharing,scheduler")
-#: share_gpus labels its nodes again, which runs with TAGS do not.
-SKIPPED = ("--skip-tags", "smoke_test,labels")
+TESTED = ("--tags", "device_plugin,sharing,scheduler,smoke_test")
+#: The second node keeps whole GPUs.
+TO_GPUSHARE = strategies.by_node(strategies.variables("gpushare"), strategies.WHOLE)
+TO_MIG = strategies.by_node(strategies.SINGLE, strategies.WHOLE)
 Run = Callable[..., tuple[int, int, str]]
 
 
@@ -63,28 +68,18 @@ def apply(playbook: Any) -> Run:
 
 
 @pytest.fixture
-def site(apply: Run, watch_owners: Any) -> Run:
-    """Run the part of site that changes the strategy of the first node. At no time two plugins own its GPUs."""
+def change(apply: Run, watch_owners: Any) -> Run:
+    """Change the strategy of the first node with share_gpus. At no time two plugins own its GPUs."""
 
-    def run(strategy: str, **more: Any) -> tuple[int, int, str]:
+    def run(strategy: str, words: tuple[str, ...] = TAGS, **more: Any) -> tuple[int, int, str]:
         with watch_owners(SHARED):
-            return apply("site", *TAGS, **FIRST_NODE, gpu_sharing_strategy=strategy, **more)
+            return apply("share_gpus", *words, **FIRST_NODE, gpu_sharing_strategy=strategy, **more)
 
     return run
 
 
-@pytest.fixture
-def run_smoke_test(apply: Run, api: Any) -> Callable[[str], None]:
-    """Run the smoke test of a strategy on the first node, and require that it passes and deletes its pods."""
-
-    def run(strategy: str) -> None:
-        code, changed, printed = apply("smoke_test_gpu_nodes", **FIRST_NODE, gpu_sharing_strategy=strategy)
-        assert (code, changed) == (0, 0), printed
-        assert "SKIPPED" not in printed
-        left = api.list_pod_for_all_namespaces(label_selector="app.kubernetes.io/name=gpu-smoke-test").items
-        assert left == []
-
-    return run
+def list_smoke_test_pods(api: Any) -> list[Any]:
+    return api.list_pod_for_all_namespaces(label_selector="app.kubernetes.io/name=gpu-smoke-test").items
 
 
 @pytest.fixture
@@ -124,10 +119,24 @@ def list_extender_pods(api: Any) -> list[Any]:
     return api.list_namespaced_pod("kube-system", label_selector="component=gpushare-schd-extender").items
 
 
-def test_site_changes_exclusive_to_gpushare(read_strategy: Any, site: Run, control_plane: Any, api: Any) -> None:
-    assert read_strategy() == STRATEGIES["exclusive"]
-    code, changed, printed = site("gpushare")
+@pytest.mark.thorough
+def test_node_has_mig_devices_first(apply: Run, read_allocatable: Any) -> None:
+    """They are tested in the scenario nvidia_sharing; here gpushare replaces them."""
+    code, _changed, printed = apply("share_gpus", *TAGS, **TO_MIG, **strategies.RESET)
+    assert code == 0, printed
+    assert (read_allocatable(SHARED), read_allocatable(WHOLE)) == ({GPU: "56"}, {GPU: "2"})
+
+
+def test_site_changes_the_node_to_gpushare(
+    read_strategy: Any, apply: Run, watch_owners: Any, control_plane: Any, api: Any
+) -> None:
+    """From whole GPUs; in ``make test-all`` from MIG devices, for which the GPUs may be reset."""
+    assert read_strategy()[1:] == STRATEGIES["exclusive"][1:]
+    with watch_owners(SHARED):
+        code, changed, printed = apply("site", *TESTED, **TO_GPUSHARE, **strategies.RESET)
     assert (code, changed > 0) == (0, True), printed
+    assert "SKIPPED" not in printed
+    assert list_smoke_test_pods(api) == []
     assert read_strategy() == STRATEGIES["gpushare"]
     assert not api.read_node(SHARED).spec.unschedulable
     [pod] = list_extender_pods(api)
@@ -136,8 +145,17 @@ def test_site_changes_exclusive_to_gpushare(read_strategy: Any, site: Run, contr
 
 
 @pytest.mark.thorough
-def test_gpushare_repeated_changes_nothing(site: Run) -> None:
-    code, changed, printed = site("gpushare")
+def test_mig_has_left_the_node(get_machine: Any) -> None:
+    """Neither MIG mode nor compute mode is set, and no unit applies a layout at boot."""
+    machine = get_machine(SHARED)
+    state = machine.check_output("cat /run/nvml-fake/state")
+    assert set(re.findall(r"^gpu \S+ (\d \d \d)$", state, re.MULTILINE)) == {"0 0 0"}
+    assert not machine.file("/etc/systemd/system/gpu-kubernetes-mig.service").exists
+
+
+@pytest.mark.thorough
+def test_gpushare_repeated_changes_nothing(change: Run) -> None:
+    code, changed, printed = change("gpushare")
     assert (code, changed) == (0, 0), printed
 
 
@@ -223,29 +241,35 @@ def test_two_pods_share_a_gpu_and_the_report_lists_them(start_gpu_pod: Any, appl
     assert {each["name"] for each in node["pods"]} == {pod.metadata.name for pod in both}
 
 
-def test_smoke_test_of_shared_memory_passes(run_smoke_test: Callable[[str], None]) -> None:
-    run_smoke_test("gpushare")
-
-
 @pytest.mark.thorough
-def test_missing_extender_blocks_only_pods_that_share(start_gpu_pod: Any, api: Any, apps: Any, site: Run) -> None:
+def test_missing_extender_and_wrong_url_block_only_pods_that_share(
+    start_gpu_pod: Any, api: Any, apps: Any, apply: Run
+) -> None:
+    """The run with the wrong URL creates the missing extender; the next test's run corrects the URL."""
     [former] = list_extender_pods(api)
     apps.delete_namespaced_daemon_set("gpushare-schd-extender", "kube-system", propagation_policy="Foreground")
     until(lambda: [pod.metadata.name for pod in list_extender_pods(api)], lambda names: not names)
     start_gpu_pod(1, GPU, WHOLE)
     start_gpu_pod(1, MEMORY, SHARED, pending_reason="connection refused")
-    code, _changed, printed = site("gpushare")
-    assert code == 0, printed
+    wrong = {
+        "gpushare_extender_url": "http://127.0.0.1:1/gpushare-scheduler",
+        "gpu_smoke_test_timeout": 30,  # the test waits for it
+    }
+    code, _changed, printed = apply(
+        "share_gpus", "--skip-tags", "labels", gpu_nodes_group=SHARED, gpu_sharing_strategy="gpushare", **wrong
+    )
+    assert code != 0
+    assert "connection refused" in printed
     [present] = list_extender_pods(api)
     assert present.metadata.uid != former.metadata.uid
-    start_gpu_pod(1, MEMORY, SHARED)
+    start_gpu_pod(1, GPU, WHOLE)
 
 
 @pytest.mark.thorough
 def test_second_node_is_added_and_removed_beside_the_first(api: Any, read_allocatable: Any, apply: Run) -> None:
     [former] = list_extender_pods(api)
     both = {"gpu_nodes_group": "gpu_nodes", "gpushare_allow_unequal_gpus": True}
-    code, _changed, printed = apply("share_gpus", *SKIPPED, gpu_sharing_strategy="gpushare", **both)
+    code, _changed, printed = apply("share_gpus", *TAGS, gpu_sharing_strategy="gpushare", **both)
     assert code == 0, printed
     assert read_allocatable(WHOLE) == {MEMORY: "80", COUNT: "2"}
     [present] = list_extender_pods(api)
@@ -257,39 +281,20 @@ def test_second_node_is_added_and_removed_beside_the_first(api: Any, read_alloca
     until(lambda: (read_allocatable(SHARED), read_allocatable(WHOLE)), lambda found: found == (shares, {GPU: "2"}))
 
 
-def test_change_is_refused_while_pods_hold_gpus(
-    shared_pod: Any, read_strategy: Any, site: Run, apply: Run, api: Any
-) -> None:
-    code, changed, printed = site("nano_gpu")
+def test_change_is_refused_while_pods_hold_gpus(shared_pod: Any, read_strategy: Any, change: Run, api: Any) -> None:
+    code, changed, printed = change("nano_gpu")
     assert (code != 0, changed) == (True, 0), printed
+    assert f"{SHARED} {SHARED} gpushare nano_gpu cordon, leave gpushare, enter nano_gpu, uncordon" in printed
+    assert f"BLOCKED: Host {SHARED} (node {SHARED}): its GPUs are shared as gpushare, nano_gpu is requested" in printed
     assert "pods hold GPUs" in printed
     assert "gpu_sharing_migrate" in printed
     assert not is_gone(api, shared_pod)
     assert read_strategy() == STRATEGIES["gpushare"]
-    code, changed, printed = apply("plan", **FIRST_NODE, gpu_sharing_strategy="nano_gpu")
-    assert (code != 0, changed) == (True, 0), printed
-    assert f"{SHARED} {SHARED} gpushare nano_gpu cordon, leave gpushare, enter nano_gpu, uncordon" in printed
-    assert f"BLOCKED: Host {SHARED} (node {SHARED}): its GPUs are shared as gpushare, nano_gpu is requested" in printed
-
-
-@pytest.mark.thorough
-def test_wrong_extender_url_leaves_a_working_scheduler(start_gpu_pod: Any, apply: Run) -> None:
-    wrong = {
-        "gpushare_extender_url": "http://127.0.0.1:1/gpushare-scheduler",
-        "gpu_smoke_test_timeout": 30,  # the test waits for it
-    }
-    code, _changed, printed = apply(
-        "share_gpus", "--skip-tags", "labels", gpu_nodes_group=SHARED, gpu_sharing_strategy="gpushare", **wrong
-    )
-    assert code != 0
-    assert "connection refused" in printed
-    start_gpu_pod(1, GPU, WHOLE)
 
 
 #: A waiting task at which the run is killed; and the node's label and kube-scheduler's extenders at that moment.
 STEPS = {
     "old-plugin-is-removed": ("Node absent | Wait until the nodes report no shares", {"gpushare"}, [[MEMORY]]),
-    "extender-starts": ("Extender | Wait until all pods of the extender are ready", {"gpushare"}, [[MEMORY]]),
     "new-plugin-starts": ("Node present | Wait until every node reports", {"gpu-kubernetes/nano-gpu"}, [[PERCENT]]),
 }
 
@@ -308,7 +313,7 @@ def test_interrupted_change_to_nano_gpu_keeps_the_node_cordoned(
 ) -> None:
     """Each run resumes the former one, and gets one step further."""
     extra = {**FIRST_NODE, **EVICTION, "gpu_sharing_strategy": "nano_gpu"}
-    kill_run_at("site", task, *TAGS, "-e", json.dumps(extra))
+    kill_run_at("share_gpus", task, *TAGS, "-e", json.dumps(extra))
     assert is_gone(api, shared_pod)
     # The node is cordoned with either plugin: no pod gets its GPUs.
     assert read_strategy()[1:] == (labels, extenders)
@@ -316,18 +321,20 @@ def test_interrupted_change_to_nano_gpu_keeps_the_node_cordoned(
     assert GPU not in read_allocatable(SHARED)
 
 
-def test_site_changes_gpushare_to_nano_gpu(shared_pod: Any, read_strategy: Any, site: Run, api: Any) -> None:
+def test_gpushare_is_left_for_nano_gpu(shared_pod: Any, read_strategy: Any, change: Run, api: Any) -> None:
     """In ``make test-all``, this run resumes the interrupted ones."""
-    code, changed, printed = site("nano_gpu", **EVICTION)
+    code, changed, printed = change("nano_gpu", TESTED, **EVICTION)
     assert (code, changed > 0) == (0, True), printed
+    assert "SKIPPED" not in printed
+    assert list_smoke_test_pods(api) == []
     assert is_gone(api, shared_pod)
     assert read_strategy() == STRATEGIES["nano_gpu"]
     assert not api.read_node(SHARED).spec.unschedulable
 
 
 @pytest.mark.thorough
-def test_nano_gpu_repeated_changes_nothing(site: Run) -> None:
-    code, changed, printed = site("nano_gpu", **EVICTION)
+def test_nano_gpu_repeated_changes_nothing(change: Run) -> None:
+    code, changed, printed = change("nano_gpu", **EVICTION)
     assert (code, changed) == (0, 0), printed
 
 
@@ -340,13 +347,9 @@ def test_pods_share_by_percent(start_gpu_pod: Any, get_machine: Any) -> None:
     start_gpu_pod(101, PERCENT, SHARED, pending_reason="no GPU has as much nano-gpu/gpu-percent free")
 
 
-def test_smoke_test_of_shared_percents_passes(run_smoke_test: Callable[[str], None]) -> None:
-    run_smoke_test("nano_gpu")
-
-
-def test_site_changes_nano_gpu_to_exclusive(read_strategy: Any, site: Run, api: Any, start_gpu_pod: Any) -> None:
+def test_nano_gpu_is_left_for_whole_gpus(read_strategy: Any, change: Run, api: Any, start_gpu_pod: Any) -> None:
     pod = start_gpu_pod(20, PERCENT, SHARED)
-    code, _changed, printed = site("exclusive", **EVICTION)
+    code, _changed, printed = change("exclusive", **EVICTION)
     assert code == 0, printed
     assert is_gone(api, pod)
     assert read_strategy() == STRATEGIES["exclusive"]

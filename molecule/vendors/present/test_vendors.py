@@ -194,10 +194,10 @@ def test_partitions_are_offered_in_both_namings(
 ) -> None:
     set_gpus("amd-cpx", "intel-i915")
     restart_plugin(AMD)
-    code, _changed, printed = run("site", *TAGS)
+    code, _changed, printed = run("deploy_device_plugin")
     assert code == 0, printed
     assert read_allocatable(FIRST) == {GPU: "8", AMD: "4"}
-    code, changed, printed = run("site", *TAGS, k8s_device_plugin_amd_naming="mixed")
+    code, changed, printed = run("deploy_device_plugin", k8s_device_plugin_amd_naming="mixed")
     assert (code, changed > 0) == (0, True), printed
     assert read_allocatable(FIRST) == {GPU: "8", PARTITION: "4"}
 
