@@ -1,9 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each expression of each panel returns data from a real Prometheus, which has samples of the normalised series.
-
-PROMETHEUS, set by the gates, is a folder with prometheus and promtool.
-"""
+"""Each expression of each panel returns data from a real Prometheus of each version, which has samples of the normalised series."""
 
 from __future__ import annotations
 
@@ -30,10 +27,16 @@ CHOSEN = {"__range": "1h", "node": "gpu01", "resource": "nvidia.com/gpu", "price
 QUERIES = dashboards.list_queries(build_dashboards(Options({"*A100*": 2.5})), CHOSEN)
 
 
+@pytest.fixture(scope="module", params=prometheus_server.FOLDERS)
+def programs(request):
+    """The folder with prometheus and promtool."""
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def address(tmp_path_factory):
+def address(programs, tmp_path_factory):
     """The address of a Prometheus with the samples."""
-    with prometheus_server.serve(tmp_path_factory.mktemp("prometheus"), list_samples()) as url:
+    with prometheus_server.serve(tmp_path_factory.mktemp("prometheus"), list_samples(), programs) as url:
         yield url
 
 
@@ -43,12 +46,12 @@ def find_now(address):
     return lambda expression: dashboards.run(address, dashboards.Query("", expression, instant=True), NOW, NOW, 60)
 
 
-def test_expressions_are_valid_in_rules(tmp_path):
+def test_expressions_are_valid_in_rules(programs, tmp_path):
     rules = [{"record": f"panel:{number}", "expr": each.expression} for number, each in enumerate(QUERIES)]
     path = tmp_path / "rules.yml"
     path.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
     done = subprocess.run(
-        [f"{prometheus_server.FOLDER}/promtool", "check", "rules", str(path)],
+        [f"{programs}/promtool", "check", "rules", str(path)],
         check=False,
         capture_output=True,
         text=True,
