@@ -54,6 +54,7 @@ MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3  # bytes, for the folder o
 # Real programs that verify what the modules write: those of the lab, and other versions that nodes have.
 CONTAINERDS, OTHER_CONTAINERDS = ("", "debian"), ("2.1.4", "1.7.29")
 OTHER_SCHEDULERS = ("1.30.4", "1.36.3")
+OTHER_PROMETHEUSES = ("trixie", "forky")  # suites of Debian
 BROWSERS = ("chromium-headless-shell", "chromium")
 RULEBOOK = "ansible-rulebook==1.3.2"  # has an environment of its own: it needs Java
 
@@ -114,7 +115,9 @@ def build_programs(what: str, names: tuple[str, ...], make: Callable[[str], Path
     return found, status
 
 
-def find_reference_programs(*containerds: str, schedulers: tuple[str, ...] = ()) -> tuple[dict[str, str], int]:
+def find_reference_programs(
+    *containerds: str, schedulers: tuple[str, ...] = (), prometheuses: tuple[str, ...] = ()
+) -> tuple[dict[str, str], int]:
     """Environment variables with real programs for the tests: those of the lab, and more versions; 1 if a required program is missing."""
     settings = from_environment()
     found, status = build_programs(
@@ -132,10 +135,12 @@ def find_reference_programs(*containerds: str, schedulers: tuple[str, ...] = ())
     kubelets, absent = build_programs(
         "kubelet", (settings.kubernetes,), lambda _version: binaries.kubernetes(settings, ["kubelet"]) / "kubelet"
     )
-    prometheus, missing = build_programs("Prometheus", ("of Debian",), lambda _version: binaries.prometheus(settings))
+    servers, missing = build_programs(
+        "Debian's Prometheus", ("", *prometheuses), lambda suite: binaries.prometheus(settings, suite)
+    )
     environment = {
         "PATH": os.pathsep.join([*(str(program.parent) for program in found[:1]), os.environ["PATH"]]),
-        "PROMETHEUS": os.pathsep.join(map(str, prometheus)),
+        "PROMETHEUS": os.pathsep.join(map(str, servers)),
         "CONTAINERDS": os.pathsep.join(map(str, found)),
         "KUBE_SCHEDULERS": os.pathsep.join(map(str, others)),
         "KUBELETS": os.pathsep.join(map(str, kubelets)),
@@ -205,8 +210,8 @@ def contract(_arguments: list[str]) -> int:
 
 def units(arguments: list[str]) -> int:
     """Unit tests on the Python of .venv, with real containerds, kube-schedulers, a kubelet and a Prometheus"""
-    more = (OTHER_CONTAINERDS, OTHER_SCHEDULERS) if thorough() else ((), ())
-    environment, status = find_reference_programs(*more[0], schedulers=more[1])
+    more = (OTHER_CONTAINERDS, OTHER_SCHEDULERS, OTHER_PROMETHEUSES) if thorough() else ((), (), ())
+    environment, status = find_reference_programs(*more[0], schedulers=more[1], prometheuses=more[2])
     ignored = ("--ignore=tests/unit/roles", "--ignore=tests/unit/playbooks")
     return status | pytest("units", *PARALLEL, *(arguments or ("tests/unit", *ignored)), **environment)
 

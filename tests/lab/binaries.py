@@ -148,8 +148,10 @@ def debian_containerd(settings: Settings) -> Path:
     return _unpack_debian(settings, "containerd")
 
 
-def prometheus(settings: Settings) -> Path:
-    """Folder with prometheus and promtool of this host's Debian, unpacked from their packages and not installed."""
+def prometheus(settings: Settings, suite: str = "") -> Path:
+    """Folder with prometheus and promtool of this host's Debian, or of another suite, unpacked from their packages and not installed."""
+    if suite:
+        return _extract_debian(settings, suite, "prometheus", "promtool")
     target = _unpack_debian(settings, "prometheus")
     # A package of its own from Debian 13 on.
     if not (target / "promtool").is_file():
@@ -182,6 +184,35 @@ def _unpack_debian(settings: Settings, package: str, part: str = "usr/bin") -> P
                 run(["apt-get", "download", package], cwd=folder, retries=DOWNLOAD_TRIES)
             run(["dpkg-deb", "--extract", next(folder.glob(f"{package}_*.deb")), folder / "package"])
             (folder / "package" / part).rename(target)
+    return target
+
+
+def _extract_debian(settings: Settings, suite: str, *programs: str) -> Path:
+    """Folder with PROGRAMS of a suite of Debian, each of a package of its name, which need no newer C library than that of this host."""
+    target = settings.cache / "bin" / f"{programs[0]}-{suite}"
+    with _lock_target(target):
+        if target.is_dir():
+            return target
+        with (
+            step(f"fetch {programs[0]} of Debian's {suite}"),
+            tempfile.TemporaryDirectory(dir=target.parent) as scratch,
+        ):
+            (Path(scratch) / "bin").mkdir()
+            paths = " ".join(f"/usr/bin/{program}" for program in programs)
+            run(
+                [
+                    "mmdebstrap",
+                    "--variant=extract",
+                    f"--include={','.join(programs)}",
+                    # A mirror of a suite in development may be late. Its signature is verified.
+                    '--aptopt=Acquire::Check-Valid-Until "false"',
+                    f"--extract-hook=copy-out {paths} {scratch}/bin",
+                    suite,
+                    "/dev/null",
+                ],
+                retries=DOWNLOAD_TRIES,
+            )
+            (Path(scratch) / "bin").rename(target)
     return target
 
 

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""A real Prometheus on the loopback, with samples that promtool has written. Its programs are in the folder PROMETHEUS."""
+"""A real Prometheus on the loopback, with samples that promtool has written. PROMETHEUS has the folders of its programs, one for each version."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 from lab import wait
 
-FOLDER = os.environ.get("PROMETHEUS", "")
+FOLDERS = list(filter(None, os.environ.get("PROMETHEUS", "").split(os.pathsep)))
 #: Of a series its name with labels, and of each sample the second and the value.
 Samples = t.Mapping[str, t.Sequence[t.Tuple[int, float]]]
 
 needs_prometheus = pytest.mark.skipif(
-    not FOLDER, reason="PROMETHEUS is not set to the folder of prometheus and promtool"
+    not FOLDERS, reason="PROMETHEUS is not set to the folders of prometheus and promtool"
 )
 
 
@@ -37,12 +37,16 @@ def format_samples(samples: Samples) -> str:
 
 
 @contextmanager
-def serve(folder: Path, samples: Samples) -> t.Iterator[str]:
-    """Serve the samples; the value is the address. A sample is valid for a minute, as that of a series that goes on being scraped."""
+def serve(folder: Path, samples: Samples, programs: str = "") -> t.Iterator[str]:
+    """Serve the samples by the first version, or by *programs*; the value is the address.
+
+    A sample is valid for a minute, as that of a series that goes on being scraped.
+    """
+    programs = programs or FOLDERS[0]
     (folder / "samples.txt").write_text(format_samples(samples))
     (folder / "prometheus.yml").write_text("global: {scrape_interval: 1m}\n")
     blocks = ["tsdb", "create-blocks-from", "openmetrics", str(folder / "samples.txt"), str(folder / "data")]
-    subprocess.run([f"{FOLDER}/promtool", *blocks], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([f"{programs}/promtool", *blocks], check=True, stdout=subprocess.DEVNULL)
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
@@ -54,7 +58,7 @@ def serve(folder: Path, samples: Samples) -> t.Iterator[str]:
         f"--web.listen-address={address}",
     ]
     with (folder / "log").open("wb") as log:
-        process = subprocess.Popen([f"{FOLDER}/prometheus", *options], stdout=log, stderr=log)
+        process = subprocess.Popen([f"{programs}/prometheus", *options], stdout=log, stderr=log)
     try:
         wait.until(lambda: process.poll() is not None or _is_ready(f"http://{address}"), pause=0.1)
         assert process.poll() is None, (folder / "log").read_text()

@@ -1,29 +1,43 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``deploy_gpu_monitoring`` on the nodes of the lab: faults of their GPUs reach a webhook. Each test depends on the tests before it.
+"""``deploy_gpu_monitoring`` on the nodes of the lab: faults of their GPUs reach a webhook, and panels have data. Each test depends on the tests before it.
 
-Prometheus and Alertmanager are Debian's and run beside the nodes. The exporter is a fake that reads the simulated NVML and a file of faults.
+Prometheus and Alertmanager are Debian's and run beside the nodes. The exporter is a fake that reads the simulated NVML and a file of faults. The series of
+pods are those of the cluster's kube-scheduler.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import time
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from lab import dashboards, nodes, prometheus
 from lab import fingerprint as prints
-from lab import nodes, prometheus
 from lab.fakes import exporter
 from lab.wait import until
 
 FIRST, SECOND = "molecule-worker-1", "molecule-worker-2"
 FAULTS, UNIT = "/run/gpu-exporter-faults.json", "nvidia_gpu_exporter"
+GPU, NAMESPACE = "nvidia.com/gpu", "default"
+#: Of the control plane. kube-scheduler listens on 127.0.0.1:10259.
+SCHEDULER_PORT = 10260
 CONFIG = """\
 # The administrator's own.
 global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}
 alerting: {alertmanagers: [{static_configs: [{targets: ["ALERTMANAGER"]}]}]}
+scrape_configs:
+  - job_name: kube-scheduler
+    honor_labels: true
+    metrics_path: /metrics/resources
+    scheme: https
+    tls_config: {insecure_skip_verify: true, cert_file: CERTIFICATE, key_file: KEY}
+    static_configs: [{targets: ["SCHEDULER"]}]
 """
 #: The alerts that hold for minutes, which no test waits for.
 QUICK = (
@@ -37,6 +51,18 @@ QUICK = (
     ),
     "GpuTemperatureMarginLow",
 )
+#: Panels list GPUs with a fault only.
+EACH_FAULT = {
+    "xids": [79],
+    "ecc_uncorrected": 1,
+    "remap_failed": 1,
+    "remap_pending": 1,
+    "event_reasons": 0x40,
+    "temperature_margin": 3,
+    "recovery_action": 1,
+    "pcie_width": 8,
+    "pcie_width_max": 16,
+}
 
 
 class Monitor(NamedTuple):
@@ -55,14 +81,22 @@ def before(settings: Any) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def monitor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Monitor]:
+def monitor(tmp_path_factory: pytest.TempPathFactory, settings: Any, api: Any) -> Iterator[Monitor]:
     """Prometheus, Alertmanager and the webhook."""
     folder = tmp_path_factory.mktemp("monitor")
     (folder / "etc").mkdir()
+    administrator = api.api_client.configuration
+    values = {
+        "SCHEDULER": f"{settings.address(settings.nodes[0])}:{SCHEDULER_PORT}",
+        "CERTIFICATE": administrator.cert_file,
+        "KEY": administrator.key_file,
+    }
     with prometheus.Webhook().serve() as webhook:
         url = f"http://{webhook.address}/"
         with prometheus.Alertmanager(folder / "alertmanager", url) as alertmanager:
-            text = CONFIG.replace("ALERTMANAGER", alertmanager.address)
+            text = CONFIG
+            for name, value in {**values, "ALERTMANAGER": alertmanager.address}.items():
+                text = text.replace(name, value)
             (folder / "etc" / "prometheus.yml").write_text(text)
             with prometheus.Prometheus(folder / "etc") as server:
                 yield Monitor(server, webhook, write_options(folder, server), text)
@@ -83,8 +117,10 @@ def write_options(folder: Path, server: prometheus.Prometheus) -> tuple[str, ...
         "gpu_prometheus_url": server.url,
         "gpu_prometheus_state_dir": str(folder / "state"),
         "gpu_prometheus_alerts": {name: {"for": "3s"} for name in QUICK},
+        "gpu_dashboards_method": "configmap",
+        "gpu_dashboards_namespace": NAMESPACE,
     }
-    return "-i", str(folder / "monitor.yml"), "--tags", "exporter,prometheus", "-e", json.dumps(variables)
+    return "-i", str(folder / "monitor.yml"), "--tags", "exporter,prometheus,dashboards", "-e", json.dumps(variables)
 
 
 @pytest.fixture
@@ -92,6 +128,25 @@ def execute(settings: Any) -> Callable[[str], str]:
     """Run a shell command on the first node."""
     node = next(each for each in settings.nodes if each.name == FIRST)
     return lambda command: nodes.execute(node, "sh", "-c", command)
+
+
+@pytest.fixture
+def inject(execute: Callable[[str], str]) -> Callable[[dict[str, Any]], AbstractContextManager[None]]:
+    """Let GPUs of the first node have faults in a block."""
+
+    @contextlib.contextmanager
+    def run(faults: dict[str, Any]) -> Iterator[None]:
+        execute(
+            f"mkdir -p /run/systemd/system/{UNIT}.service.d"
+            f" && printf '[Service]\\nEnvironment=FAKE_EXPORTER_FAULTS={FAULTS}\\n' > /run/systemd/system/{UNIT}.service.d/faults.conf"
+            f" && echo '{json.dumps(faults)}' > {FAULTS} && systemctl daemon-reload && systemctl restart {UNIT}"
+        )
+        try:
+            yield
+        finally:
+            execute(f"rm {FAULTS}")
+
+    return run
 
 
 def count_changes(recap: Any) -> int:
@@ -125,17 +180,48 @@ def test_playbook_brings_targets_of_all_nodes(playbook: Any, monitor: Monitor) -
     ],
 )
 def test_fault_of_a_node_fires_its_alert_alone_and_resolves(
-    monitor: Monitor, execute: Callable[[str], str], faults: dict[str, Any], alert: str
+    monitor: Monitor,
+    inject: Callable[[dict[str, Any]], AbstractContextManager[None]],
+    faults: dict[str, Any],
+    alert: str,
 ) -> None:
-    execute(
-        f"mkdir -p /run/systemd/system/{UNIT}.service.d"
-        f" && printf '[Service]\\nEnvironment=FAKE_EXPORTER_FAULTS={FAULTS}\\n' > /run/systemd/system/{UNIT}.service.d/faults.conf"
-        f" && echo '{json.dumps(faults)}' > {FAULTS} && systemctl daemon-reload && systemctl restart {UNIT}"
-    )
-    try:
+    with inject(faults):
         until(monitor.webhook.read_firing, lambda found: found == {(alert, FIRST)})
-    finally:
-        execute(f"rm {FAULTS}")
+    until(monitor.webhook.read_firing, lambda found: not found)
+
+
+@pytest.fixture
+def scheduler_port(settings: Any) -> Iterator[None]:
+    """Let Prometheus reach kube-scheduler, which kubeadm binds to the loopback."""
+    node, unit = settings.nodes[0], "lab-scheduler-port"
+    listen = f"TCP-LISTEN:{SCHEDULER_PORT},fork,reuseaddr"
+    nodes.execute(node, "systemd-run", "--quiet", "--collect", f"--unit={unit}", "socat", listen, "TCP:127.0.0.1:10259")
+    yield
+    nodes.execute(node, "systemctl", "stop", unit)
+
+
+@pytest.mark.usefixtures("scheduler_port")
+def test_query_of_each_panel_returns_data(
+    monitor: Monitor,
+    inject: Callable[[dict[str, Any]], AbstractContextManager[None]],
+    start_gpu_pod: Callable[..., object],
+    api: Any,
+) -> None:
+    config_maps = api.list_namespaced_config_map(NAMESPACE, label_selector="grafana_dashboard=1").items
+    found = [json.loads(text) for each in config_maps for text in each.data.values()]
+    assert len(found) == 5
+    # This Prometheus is minutes old: a step of five minutes has no two values yet.
+    chosen = {"__range:5m": "5m:1s", "__range": "5m", "node": FIRST, "resource": GPU}
+    queries = dashboards.list_queries(found, chosen)
+
+    def list_empty() -> list[str]:
+        now = time.time()
+        return [each.name for each in queries if not dashboards.run(monitor.server.url, each, now - 30, now, 5)]
+
+    start_gpu_pod(1, GPU, FIRST)
+    start_gpu_pod(100, GPU, FIRST, "Insufficient")
+    with inject({"0": EACH_FAULT, "1": {"lost": True}}):
+        until(list_empty, lambda names: not names)
     until(monitor.webhook.read_firing, lambda found: not found)
 
 

@@ -4,7 +4,7 @@
 """The values of OpenCost's chart, from the price table.
 
 OpenCost's custom pricing has one price for all GPUs of a cluster. With several, it is their mean, weighted by the cluster's GPUs, so that the sum of the
-cluster is right, and the parts are not. Kubecost reads the same fields; a node has GPUs there if it has the label ``gpuLabel``.
+cluster is right, and the parts are not. A node has GPUs there if it has the label ``gpuLabel``.
 """
 
 from __future__ import annotations

@@ -128,7 +128,10 @@ def check_pods_without_rights(container):
 
 
 def check_dcgm_pods(cluster):
-    container, spec = read_container(cluster), cluster.objects[KEY]["spec"]["template"]["spec"]
+    template = cluster.objects[KEY]["spec"]["template"]
+    container, spec = read_container(cluster), template["spec"]
+    # Kubecost reads the label of the pods.
+    assert template["metadata"]["labels"]["app.kubernetes.io/component"] == "dcgm-exporter"
     assert container["image"] == "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"
     assert container["args"] == ["-a", "$(NODE_IP):19400", "-f", "/etc/gpu-exporter/collectors.csv", "-c", "15000"]
     assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}

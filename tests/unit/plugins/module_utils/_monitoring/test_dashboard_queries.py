@@ -1,19 +1,14 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Each expression of each panel returns data from a real Prometheus, which has samples of the normalised series.
-
-PROMETHEUS, set by the gates, is a folder with prometheus and promtool.
-"""
+"""Each expression of each panel returns data from a real Prometheus of each version, which has samples of the normalised series."""
 
 from __future__ import annotations
 
 import json
 import subprocess
-import urllib.error
-import urllib.parse
-import urllib.request
 
 import pytest
+from lab import dashboards
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.dashboards.render import (
     Options,
@@ -28,75 +23,55 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._monitor
 
 pytestmark = prometheus_server.needs_prometheus
 
-#: What Grafana writes for the variables, in the order of their replacement.
-VALUES = {"$__range": "1h", "$node": ".*", "$namespace": ".*", "$units": "1", "$price": "0.5"}
-BY_DASHBOARD = {"gpu-kubernetes-node": {"$node": "gpu01"}, "gpu-kubernetes-cost": {"$resource": "nvidia.com/gpu"}}
+CHOSEN = {"__range": "1h", "node": "gpu01", "resource": "nvidia.com/gpu", "price": "0.5"}
+QUERIES = dashboards.list_queries(build_dashboards(Options({"*A100*": 2.5})), CHOSEN)
 
 
-def replace_variables(uid, expression):
-    for name, value in {"$resource": ".*", **VALUES, **BY_DASHBOARD.get(uid, {})}.items():
-        expression = expression.replace(name, value)
-    assert "$" not in expression
-    return expression
-
-
-TARGETS = [
-    (f"{each['uid']} {panel['title']} {target['refId']}", target, replace_variables(each["uid"], target["expr"]))
-    for each in build_dashboards(Options({"*A100*": 2.5}))
-    for panel in each["panels"]
-    for target in panel["targets"]
-]
+@pytest.fixture(scope="module", params=prometheus_server.FOLDERS)
+def programs(request):
+    """The folder with prometheus and promtool."""
+    return request.param
 
 
 @pytest.fixture(scope="module")
-def query(tmp_path_factory):
-    """Query a Prometheus with the samples: a function of path and parameters that returns the result."""
-    with prometheus_server.serve(tmp_path_factory.mktemp("prometheus"), list_samples()) as address:
-
-        def find(path, **parameters):
-            url = f"{address}{path}?{urllib.parse.urlencode(parameters)}"
-            try:
-                with urllib.request.urlopen(url) as reply:  # noqa: S310 - of the loopback
-                    answer = json.load(reply)
-            except urllib.error.HTTPError as error:
-                answer = json.load(error)
-            assert answer["status"] == "success", answer
-            return answer["data"]["result"]
-
-        yield find
+def address(programs, tmp_path_factory):
+    """The address of a Prometheus with the samples."""
+    with prometheus_server.serve(tmp_path_factory.mktemp("prometheus"), list_samples(), programs) as url:
+        yield url
 
 
-def test_expressions_are_valid_in_rules(tmp_path):
-    rules = [{"record": f"panel:{number}", "expr": each[-1]} for number, each in enumerate(TARGETS)]
+@pytest.fixture(scope="module")
+def find_now(address):
+    """The series of an expression now."""
+    return lambda expression: dashboards.run(address, dashboards.Query("", expression, instant=True), NOW, NOW, 60)
+
+
+def test_expressions_are_valid_in_rules(programs, tmp_path):
+    rules = [{"record": f"panel:{number}", "expr": each.expression} for number, each in enumerate(QUERIES)]
     path = tmp_path / "rules.yml"
     path.write_text(json.dumps({"groups": [{"name": "panels", "rules": rules}]}))
     done = subprocess.run(
-        [f"{prometheus_server.FOLDER}/promtool", "check", "rules", str(path)],
+        [f"{programs}/promtool", "check", "rules", str(path)],
         check=False,
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    assert f"{len(TARGETS)} rules found" in done.stdout
+    assert f"{len(QUERIES)} rules found" in done.stdout
 
 
-@pytest.mark.parametrize(("target", "expression"), [each[1:] for each in TARGETS], ids=[each[0] for each in TARGETS])
-def test_expression_returns_data(query, target, expression):
-    if target["instant"]:
-        assert query("/api/v1/query", query=expression, time=NOW)
-    else:
-        start = NOW - MINUTES * 60
-        assert query("/api/v1/query_range", query=expression, start=start, end=NOW, step=60)
+@pytest.mark.parametrize("query", QUERIES, ids=[each.name for each in QUERIES])
+def test_query_returns_data(address, query):
+    assert dashboards.run(address, query, NOW - MINUTES * 60, NOW, 60)
 
 
 @pytest.fixture
-def read(query):
+def read(find_now):
     """The values of a panel's expression now, by the label of a name, or the only value."""
 
     def values(name, label=""):
-        expression = next(each[-1] for each in TARGETS if each[0] == f"gpu-kubernetes-{name}")
-        found = query("/api/v1/query", query=expression, time=NOW)
-        by_label = {each["metric"].get(label, ""): float(each["value"][1]) for each in found}
+        expression = next(each.expression for each in QUERIES if each.name == f"gpu-kubernetes-{name}")
+        by_label = {each["metric"].get(label, ""): float(each["value"][1]) for each in find_now(expression)}
         return by_label if label else by_label[""]
 
     return values
@@ -139,11 +114,11 @@ def test_gpu_that_two_jobs_report_counts_once(read, name, label, values):
     assert read(name, label) == {key: pytest.approx(value, rel=0.09) for key, value in values.items()}
 
 
-def test_gpu_that_two_jobs_report_has_one_row_and_one_model(query):
-    expressions = {each[0]: each[-1] for each in TARGETS}
-    rows = query("/api/v1/query", query=expressions["gpu-kubernetes-node GPUs of the node A"], time=NOW)
+def test_gpu_that_two_jobs_report_has_one_row_and_one_model(find_now):
+    expressions = {each.name: each.expression for each in QUERIES}
+    rows = find_now(expressions["gpu-kubernetes-node GPUs of the node A"])
     assert sorted(each["metric"]["gpu_uuid"] for each in rows) == ["GPU-0", "GPU-1"]
-    by_model = query("/api/v1/query", query=expressions["gpu-kubernetes-fleet GPUs by model A"], time=NOW)
+    by_model = find_now(expressions["gpu-kubernetes-fleet GPUs by model A"])
     assert sum(float(each["value"][1]) for each in by_model) == 6
 
 
@@ -164,11 +139,11 @@ def test_hours_and_costs_are_those_of_the_samples(read):
     assert wasted == {"gpu01": near(2 * 0.2), "gpu02": near(1), "gpu04": near(1)}
 
 
-def test_findings_of_a_node_without_any_are_zero(query):
+def test_findings_of_a_node_without_any_are_zero(find_now):
     names = ("Recovery action", "Recent Xid", "Row remap failed", "Row remap pending", "ECC errors", "Throttled")
     panels = {panel["title"]: panel for panel in build_dashboards(Options())[3]["panels"]}
     for name in names:
         expression = panels[name]["targets"][0]["expr"]
         for node, expected in (("gpu02", ["0"]), ("gpu01", ["1"]), ("no-such-node", [])):
-            found = query("/api/v1/query", query=expression.replace("$node", node), time=NOW)
+            found = find_now(expression.replace("$node", node))
             assert [each["value"][1] for each in found] == expected, (name, node)

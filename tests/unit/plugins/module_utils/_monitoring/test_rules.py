@@ -19,7 +19,10 @@ from lab import prometheus
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring import alerts, rules, series, xid
+from ansible_collections.gpu.kubernetes.tests.unit import prometheus_server
 
+#: Of Debian's releases that the gate has found; without a gate, that of this host's.
+PROMTOOLS = [f"{folder}/promtool" for folder in prometheus_server.FOLDERS] or [""]
 ALL = {name: {"enabled": True} for name in alerts.NAMES}
 
 
@@ -101,8 +104,9 @@ def build_tests(name: str = "") -> list[dict[str, object]]:
     return [*tests, *([] if name else [build_test(cases.ENDED, promql_expr_test=nothing)])]
 
 
-def test_rules_with_the_series_of_all_exporters_fire_as_described(tmp_path: Path) -> None:
-    status, output = prometheus.run_tests(tmp_path, build_text(), build_tests())
+@pytest.mark.parametrize("promtool", PROMTOOLS)
+def test_rules_with_the_series_of_all_exporters_fire_as_described(tmp_path: Path, promtool: str) -> None:
+    status, output = prometheus.run_tests(tmp_path, build_text(), build_tests(), promtool)
     assert status == 0, output
 
 
