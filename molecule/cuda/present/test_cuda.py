@@ -1,11 +1,13 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Fakes of NVIDIA's installers and packages: versions, the default, refusals, and interrupted runs."""
+"""Fakes of NVIDIA's installers and packages: versions, the default, unmanaged toolkits, and failed and interrupted runs.
+
+The role tests have the refusals before a change.
+"""
 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,8 @@ LIMIT = ("--limit", "*-worker-1")
 EXECUTION_LOG = "/root/fake-executed"
 SCRATCH = "/var/lib/gpu-kubernetes/cuda-runfile"
 PROFILE = "/etc/profile.d/gpu-kubernetes-cuda.sh"
+RUNFILES = "/srv/cuda-fakes/runfiles"
+UNMANAGED = ("/usr/local/cuda-11.8", "/usr/local/cuda-12.6")
 Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
 Apply = Callable[..., tuple[int, int, str]]
 
@@ -46,7 +50,8 @@ def read_default_release(host: Any) -> str:
 
 
 def list_toolkits(host: Any) -> list[str]:
-    return host.check_output("ls -d /usr/local/cuda-* | sort; true").split()
+    """The folders of toolkits, without the unmanaged ones of the preparation."""
+    return [path for path in host.check_output("ls -d /usr/local/cuda-*").split() if path not in UNMANAGED]
 
 
 def read_executed(host: Any) -> list[str]:
@@ -76,26 +81,9 @@ def test_profile_can_be_read_twice_by_a_strict_shell(host: Any) -> None:
         assert output == "/usr/local/cuda/bin:/usr/bin:/bin /usr/local/cuda/lib64"
 
 
-def test_other_default_changes_only_the_default(host: Any, apply: Apply) -> None:
+def test_wrong_checksum_stops_before_the_installer_runs(host: Any, apply: Apply) -> None:
     before = read_executed(host)
-    code, changed, output = apply("--check", cuda_default="12.9")
-    assert (code, changed) == (0, 1), output
-    code, changed, output = apply(cuda_default="12.9")
-    assert (code, changed) == (0, 1), output
-    assert read_default_release(host) == "12.9"
-    assert read_executed(host) == before
-    code, changed, output = apply()
-    assert (code, changed) == (0, 1), output
-    assert read_default_release(host) == "12.8"
-
-
-@pytest.mark.parametrize("source", ["url", "path", "remote_path"])
-def test_wrong_checksum_stops_before_an_installer_runs(host: Any, apply: Apply, source: str) -> None:
-    before = read_executed(host)
-    file = HERE.parents[1] / ".lab" / os.environ["LAB_NAME"] / "cuda" / "runfiles" / "fake-cuda_13.0.run"
-    path = "/srv/cuda-fakes/runfiles/fake-cuda_13.0.run"
-    location = {"url": f"file://{path}", "path": str(file), "remote_path": path}[source]
-    runfile = {"version": "13.0", "checksum": f"sha256:{'0' * 64}", source: location}
+    runfile = {"version": "13.0", "checksum": f"sha256:{'0' * 64}", "url": f"file://{RUNFILES}/fake-cuda_13.0.run"}
     code, _changed, output = apply(cuda_versions=["13.0"], cuda_default="13.0", cuda_runfiles=[runfile])
     assert code != 0
     assert "and was not executed; correct its location or its checksum in cuda_runfiles." in output
@@ -105,40 +93,65 @@ def test_wrong_checksum_stops_before_an_installer_runs(host: Any, apply: Apply, 
     assert read_default_release(host) == "12.8"
 
 
-def test_version_is_installed_after_two_failures_and_removed(host: Any, apply: Apply) -> None:
-    """The killed installer leaves a compiler that prints its release, and nothing else. The default does not change."""
+def make_runfiles(host: Any, options: list[str]) -> list[dict[str, Any]]:
+    """The installers of all versions, that of 12.8 with options, and one for an unmanaged toolkit, which must not run."""
+    found = []
+    for version in ("12.8", "12.9", "13.0"):
+        path = f"{RUNFILES}/fake-cuda_{version}.run"
+        checksum = f"sha256:{host.check_output(f'sha256sum {path}').split()[0]}"
+        found.append({"version": version, "remote_path": path, "checksum": checksum})
+    found[0]["options"] = options
+    return [*found, {"version": "12.6", "url": "file:///nowhere.run", "checksum": f"sha256:{'0' * 64}"}]
+
+
+def test_toolkits_are_replaced_and_installed_after_two_failures_and_back(host: Any, apply: Apply) -> None:
+    """Other options require another installation of 12.8; 13.0 is added, beside 12.6, which is unmanaged and stays.
+
+    The first failure leaves the former toolkit. The second one, of a killed installer, leaves a compiler that prints its release, and
+    nothing else. The default does not change before it is requested.
+    """
     before = read_executed(host)
-    versions = {"cuda_versions": ["12.8", "12.9", "13.0"]}
     host.check_output("touch /root/fake-fails")
-    code, _changed, output = apply(**versions)
+    code, _changed, output = apply(cuda_runfiles=make_runfiles(host, ["--no-drm"]))
     assert code != 0
-    assert "the installer of CUDA 13.0 failed with status 1:" in output
+    assert "the installer of CUDA 12.8 failed with status 1:" in output
     assert "[ERROR]: no space left on device" in output
+    assert "The former toolkit is restored." in output
+    assert host.file("/usr/local/cuda-12.8/lib64/libcudart.so").exists
     assert not host.file(SCRATCH).exists
 
+    # The restored 12.8 has its former options, so that its installer does not run again.
     host.check_output("rm /root/fake-fails && touch /root/fake-dies")
-    code, _changed, output = apply(**versions)
+    versions = {"cuda_versions": ["12.8", "12.9", "13.0", "12.6"]}
+    code, _changed, output = apply(**versions, cuda_runfiles=make_runfiles(host, []))
     assert code != 0, output
+    assert read_executed(host) == [*before, "12.8", "13.0"]
     assert read_release(host, "/usr/local/cuda-13.0/bin/nvcc") == "13.0"
     assert not host.file("/usr/local/cuda-13.0/lib64/libcudart.so").exists
 
     host.check_output(f"rm /root/fake-dies && mkdir -p {SCRATCH} && touch {SCRATCH}/left")
-    code, changed, output = apply("--check", **versions)
+    variables = {**versions, "cuda_runfiles": make_runfiles(host, ["--no-drm"])}
+    code, changed, output = apply("--check", **variables)
     assert code == 0, output
     assert changed > 0, output
-    assert read_executed(host) == [*before, "13.0", "13.0"]
-    code, _changed, output = apply(**versions)
+    assert read_executed(host) == [*before, "12.8", "13.0"]
+    code, _changed, output = apply(**variables)
     assert code == 0, output
-    assert read_executed(host) == [*before, "13.0", "13.0", "13.0"]
+    assert read_executed(host) == [*before, "12.8", "13.0", "12.8", "13.0"]
     assert host.file("/usr/local/cuda-13.0/lib64/libcudart.so").exists
     assert not host.file(SCRATCH).exists
     assert read_default_release(host) == "12.8"
-    code, changed, output = apply(**versions)
-    assert (code, changed) == (0, 0), output
+
+    for mode, default in ((["--check"], "12.8"), ([], "12.9")):
+        code, changed, output = apply(*mode, **variables, cuda_default="12.9")
+        assert (code, changed) == (0, 1), output
+        assert read_default_release(host) == default
 
     code, _changed, output = apply()
     assert code == 0, output
+    assert read_executed(host) == [*before, "12.8", "13.0", "12.8", "13.0", "12.8"]
     assert list_toolkits(host) == ["/usr/local/cuda-12.8", "/usr/local/cuda-12.9"]
+    assert read_release(host, "/usr/local/cuda-12.6/bin/nvcc") == "12.6"
     traces = host.check_output(
         "update-alternatives --query cuda; ls /etc/ld.so.conf.d /var/log/nvidia/.uninstallManifests"
     )
@@ -146,61 +159,7 @@ def test_version_is_installed_after_two_failures_and_removed(host: Any, apply: A
     assert "13.0" not in traces
     assert "cuda-13-0" not in traces
     assert read_default_release(host) == "12.8"
-
-
-def test_failed_installer_leaves_the_former_toolkit(host: Any, apply: Apply) -> None:
-    """Other options require another installation, too. The second one is killed with its parent."""
-    folder = "/srv/cuda-fakes/runfiles"
-    runfiles = [
-        {
-            "version": version,
-            "remote_path": f"{folder}/fake-cuda_{version}.run",
-            "checksum": f"sha256:{host.check_output(f'sha256sum {folder}/fake-cuda_{version}.run').split()[0]}",
-            "options": ["--no-drm"] if version == "12.8" else [],
-        }
-        for version in ("12.8", "12.9")
-    ]
-    before = read_executed(host)
-    host.check_output("touch /root/fake-fails")
-    code, _changed, output = apply(cuda_runfiles=runfiles)
-    assert code != 0, output
-    assert "The former toolkit is restored." in output
-    assert read_default_release(host) == "12.8"
-    assert host.file("/usr/local/cuda-12.8/lib64/libcudart.so").exists
-    code, changed, output = apply()
-    assert (code, changed) == (0, 0), output
-    host.check_output("rm /root/fake-fails && touch /root/fake-dies")
-    code, _changed, output = apply(cuda_runfiles=runfiles)
-    host.check_output("rm /root/fake-dies")
-    assert code != 0, output
-    code, _changed, output = apply(cuda_runfiles=runfiles)
-    assert code == 0, output
-    code, changed, output = apply(cuda_runfiles=runfiles)
-    assert (code, changed) == (0, 0), output
-    code, _changed, output = apply()
-    assert code == 0, output
-    assert read_executed(host) == [*before, *["12.8"] * 4]
     assert host.run("ls -A /usr/local").stdout.count(".gpu-kubernetes") == 0
-
-
-def test_unmanaged_toolkit_stays(host: Any, apply: Apply) -> None:
-    host.check_output("mkdir -p /usr/local/cuda-13.0/bin")
-    code, changed, output = apply(cuda_versions=["12.8", "12.9", "13.0"])
-    assert (code != 0, changed) == (True, 0), output
-    assert "/usr/local/cuda-13.0 exists, was not created by this role, and has no compiler of CUDA 13.0" in output
-    host.check_output("sed 's/12[.]9/13.0/' /usr/local/cuda-12.9/bin/nvcc > /usr/local/cuda-13.0/bin/nvcc")
-    host.check_output("chmod 755 /usr/local/cuda-13.0/bin/nvcc")
-    code, changed, output = apply(cuda_method="package", cuda_versions=["13.0"], cuda_default="")
-    assert (code != 0, changed) == (True, 0), output
-    assert "/usr/local/cuda-13.0/bin/nvcc exists, but neither a package nor this role installed it" in output
-    before = read_executed(host)
-    code, _changed, output = apply(cuda_versions=["12.8", "12.9", "13.0"])
-    assert code == 0, output
-    assert read_executed(host) == before
-    code, _changed, output = apply()
-    assert code == 0, output
-    assert "/usr/local/cuda-13.0" in list_toolkits(host)
-    host.check_output("rm -r /usr/local/cuda-13.0 && update-alternatives --remove cuda /usr/local/cuda-13.0")
 
 
 def test_packages_replace_runfiles_and_back(host: Any, apply: Apply) -> None:
@@ -223,9 +182,8 @@ def test_packages_replace_runfiles_and_back(host: Any, apply: Apply) -> None:
     assert code == 0, output
     assert list_toolkits(host) == ["/usr/local/cuda-12.8"]
     assert read_default_release(host) == "12.8"
-    for mode in (["--check"], []):
-        code, changed, output = apply(*mode, **one)
-        assert (code, changed) == (0, 0), output
+    code, changed, output = apply(**one)
+    assert (code, changed) == (0, 0), output
     assert read_executed(host) == before
 
     code, _changed, output = apply()
@@ -241,42 +199,8 @@ def test_packages_replace_runfiles_and_back(host: Any, apply: Apply) -> None:
     assert read_executed(host) == [*before, "12.8", "12.9"]
 
 
-def test_undo_restores_an_unmanaged_toolkit(host: Any, playbook: Playbook, apply: Apply) -> None:
-    """An unmanaged toolkit that an administrator chose: undo and redo."""
-    undo = ["-e", '{"cuda_state": "absent"}']
-    code, _recap, output = playbook(CONVERGE, *LIMIT, *undo)
-    assert code == 0, output
-    assert list_toolkits(host) == []
-    for version in ("11.8", "12.6"):
-        register = (
-            f"update-alternatives --install /usr/local/cuda cuda /usr/local/cuda-{version} {version.replace('.', '')}"
-        )
-        host.check_output(f"mkdir /usr/local/cuda-{version} && {register}")
-    host.check_output("update-alternatives --set cuda /usr/local/cuda-11.8")
-    code, _changed, output = apply()
-    assert code == 0, output
-    assert read_default_release(host) == "12.8"
-    for mode in (["--check"], []):
-        code, recap, output = playbook(CONVERGE, *LIMIT, *undo, *mode)
-        assert code == 0, output
-        assert sum(counts["changed"] for counts in recap.values()) > 0
-    assert list_toolkits(host) == ["/usr/local/cuda-11.8", "/usr/local/cuda-12.6"]
-    assert host.file("/usr/local/cuda").linked_to == "/usr/local/cuda-11.8"
-    for mode in (["--check"], []):
-        code, recap, output = playbook(CONVERGE, *LIMIT, *undo, *mode)
-        assert (code, sum(counts["changed"] for counts in recap.values())) == (0, 0), output
-
-    for version in ("11.8", "12.6"):
-        host.check_output(
-            f"update-alternatives --remove cuda /usr/local/cuda-{version} && rmdir /usr/local/cuda-{version}"
-        )
-    host.check_output("mkdir /opt/cuda && ln -s /opt/cuda /usr/local/cuda")
-    code, _changed, output = apply()
-    assert code == 0, output
-    assert read_default_release(host) == "12.8"
-    code, _recap, output = playbook(CONVERGE, *LIMIT, *undo)
-    assert code == 0, output
-    assert host.check_output("readlink /usr/local/cuda") == "/opt/cuda"
-    host.check_output("rm /usr/local/cuda && rmdir /opt/cuda")
-    code, _changed, output = apply()
-    assert code == 0, output
+def test_check_mode_predicts_the_undo(host: Any, apply: Apply) -> None:
+    before = list_toolkits(host)
+    code, changed, output = apply("--check", cuda_state="absent")
+    assert (code, changed > 0) == (0, True), output
+    assert (list_toolkits(host), read_default_release(host)) == (before, "12.8")

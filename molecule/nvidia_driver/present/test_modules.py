@@ -1,6 +1,9 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Kernel modules on a fake kernel: loaded again where possible, and never unloaded while a process uses them."""
+"""NVIDIA's installer, a fake, and kernel modules on a fake kernel: loaded again where possible, and never unloaded while a process uses them.
+
+The role tests have the refusals before an installer runs: a process that uses the GPUs, nouveau, Secure Boot.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,13 @@ from typing import Any, NamedTuple
 
 import pytest
 
-testinfra_hosts = ["ansible://*-worker-3"]
+testinfra_hosts = ["ansible://*-worker-2"]
 
 CONVERGE = str(Path(__file__).parents[1] / "converge.yml")
 FIRST, SECOND = "580.159.03", "595.71.05"
 OTHER_PARAMETERS = {"nvidia_driver_module_parameters": {"NVreg_EnablePCIeGen3": 1}}
 IN_USE = "train (pid {}) uses the GPUs"
 MARK = "/root/fake-installer-ran"
-SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
 READ_STATE = r"""
 cd /usr/lib/x86_64-linux-gnu && ls | sed -n 's/^libnvidia-ml.so.\([0-9]*\.\)/\1/p'
 cat /sys/module/nvidia/version
@@ -75,6 +77,13 @@ def read_reloaded_driver(host: Any, before: Driver) -> Driver:
     return after
 
 
+def find_leftovers(host: Any) -> str:
+    """Files of an installer, which are deleted after each run."""
+    return host.check_output(
+        "find /tmp /root/.ansible /var/lib/gpu-kubernetes -name driver-runfile -o -name installer.run"
+    )
+
+
 @pytest.fixture
 def gpu_process(host: Any) -> Iterator[str]:
     """A process that has GPUs open and is not a service of the driver: its number."""
@@ -82,25 +91,6 @@ def gpu_process(host: Any) -> Iterator[str]:
     host.check_output("systemd-run --quiet --unit train --service-type forking /root/train")
     yield host.check_output("systemctl show --property MainPID --value train")
     host.check_output("systemctl stop train && rm /root/train")
-
-
-@pytest.fixture
-def secure_boot(host: Any) -> Iterator[Callable[[str], None]]:
-    """A firmware that accepts only signed modules, and a fake for mokutil that prints a text on the key."""
-    host.check_output(f"mount -t tmpfs fake-firmware /sys/firmware && mkdir -p {Path(SECURE_BOOT).parent}")
-    host.check_output(f"printf '\\006\\000\\000\\000\\001' > {SECURE_BOOT}")
-    program = "/usr/local/sbin/mokutil"
-    host.check_output(f"touch {program} && chmod 755 {program}")
-    yield lambda words: host.check_output(f"printf '#!/bin/sh\\necho \"$2 {words}\"\\n' > {program}")
-    host.check_output(f"umount /sys/firmware && rm --force {program}")
-
-
-@pytest.fixture
-def nouveau(host: Any) -> Iterator[None]:
-    """Nouveau is loaded despite the role's file, as by a boot before the role."""
-    host.check_output("modprobe --ignore-install nouveau")
-    yield
-    host.check_output("rmmod nouveau")
 
 
 def test_installed_driver_is_loaded_and_its_daemon_enabled(host: Any) -> None:
@@ -115,48 +105,61 @@ def test_installed_driver_is_loaded_and_its_daemon_enabled(host: Any) -> None:
     assert host.file("/var/lib/gpu-kubernetes/state/driver-enabled-nvidia-persistenced.json").exists
 
 
+def test_installer_ran_with_the_requested_options(host: Any) -> None:
+    kernel = host.check_output("uname -r")
+    options = "--silent --no-x-check --no-install-compat32-libs --dkms --kernel-module-type=open"
+    log = host.file("/var/log/nvidia-installer.log").content_string
+    assert log == f"fake for nvidia-installer {FIRST}: --kernel-name={kernel} {options}\n"
+    assert find_leftovers(host) == ""
+
+
 def test_nouveau_cannot_be_loaded(host: Any) -> None:
     assert host.run("modprobe nouveau").failed
     assert "nouveau" not in read_driver(host).modules
 
 
-def test_other_version_and_flavor_and_back(host: Any, playbook: Playbook) -> None:
-    """The persistence daemon stops meanwhile."""
+def test_other_version_and_flavor_after_two_failures_and_back(host: Any, playbook: Playbook) -> None:
+    """The first installer fails before it changes anything, the second one is killed halfway. The persistence daemon stops meanwhile."""
     before = read_driver(host)
     variables = {"runfile_version": SECOND, "nvidia_driver_kernel_modules": "proprietary"}
     code, predicted, output = run(playbook, host, "--check", **variables)
     assert (code, predicted > 0, read_driver(host)) == (0, True, before), output
+
+    code, _changes, output = run(playbook, host, **variables, runfile_options=["--no-such-option"])
+    assert code != 0
+    assert "the installer ended with status 1 and wrote last: fake for nvidia-installer" in output
+    assert "unrecognized option: --no-such-option Fix that and run again." in output
+    restored = read_reloaded_driver(host, before)
+    assert restored.without_numbers() == before.without_numbers()
+    assert find_leftovers(host) == ""
+
+    host.check_output("touch /root/fake-installer-is-killed")
+    code, _changes, output = run(playbook, host, **variables)
+    assert code != 0
+    assert "No driver is loaded until then." in output
+    assert not host.file("/usr/bin/nvidia-uninstall").exists
     code, changes, output = run(playbook, host, **variables)
     assert (code, changes > 0) == (0, True), output
-    after = read_reloaded_driver(host, before)
+    after = read_reloaded_driver(host, restored)
     assert (after.library, after.version) == (SECOND, SECOND)
     assert after.kind.startswith("x86_64 Kernel Module")
     assert (after.parameters, after.modules) == (before.parameters, before.modules)
+    assert host.file("/usr/bin/nvidia-uninstall").exists
     for words in (["--check"], []):
         code, again, output = run(playbook, host, *words, **variables)
         assert (code, again, read_driver(host)) == (0, 0, after), output
+
     code, _changes, output = run(playbook, host)
     assert code == 0, output
     assert read_reloaded_driver(host, after).without_numbers() == before.without_numbers()
-
-
-def test_other_parameters_and_back(host: Any, playbook: Playbook) -> None:
-    before = read_driver(host)
-    code, predicted, output = run(playbook, host, "--check", **OTHER_PARAMETERS)
-    assert (code, predicted > 0, read_driver(host)) == (0, True, before), output
-    code, _changes, output = run(playbook, host, **OTHER_PARAMETERS)
-    assert code == 0, output
-    after = read_reloaded_driver(host, before)
-    changed = before._replace(parameters="EnablePCIeGen3: 1 EnableStreamMemOPs: 0")
-    assert after.without_numbers() == changed.without_numbers()
-    code, _changes, output = run(playbook, host)
-    assert code == 0, output
-    assert read_reloaded_driver(host, after).without_numbers() == before.without_numbers()
+    assert find_leftovers(host) == ""
 
 
 def test_removed_parameter_and_back(host: Any, playbook: Playbook) -> None:
     """Nothing else changes: another parameter would require a reload anyway."""
     before = read_driver(host)
+    code, predicted, output = run(playbook, host, "--check", nvidia_driver_module_parameters={})
+    assert (code, predicted > 0, read_driver(host)) == (0, True, before), output
     code, _changes, output = run(playbook, host, nvidia_driver_module_parameters={})
     assert code == 0, output
     after = read_reloaded_driver(host, before)
@@ -191,28 +194,7 @@ def test_wrong_checksum_keeps_the_former_driver(host: Any, playbook: Playbook) -
     assert "did not match" in output
     assert read_driver(host) == before
     assert not host.file(MARK).exists
-
-
-def test_failed_installer_restores_the_former_driver(host: Any, playbook: Playbook) -> None:
-    before = read_driver(host)
-    code, _changes, output = run(playbook, host, runfile_options=["--no-such-option"])
-    assert code != 0
-    assert "unrecognized option: --no-such-option Fix that and run again." in output
-    after = read_reloaded_driver(host, before)
-    assert after.without_numbers() == before.without_numbers()
-    code, _changes, output = run(playbook, host)
-    assert code == 0, output
-    assert read_reloaded_driver(host, after).without_numbers() == before.without_numbers()
-
-
-def test_driver_in_use_is_not_replaced(host: Any, playbook: Playbook, gpu_process: str) -> None:
-    before = read_driver(host)
-    code, changes, output = run(playbook, host, runfile_version=SECOND)
-    assert code != 0
-    assert f"the driver cannot be unloaded, because nvidia-persiste (pid {before.daemon}) uses the GPUs" in output
-    assert IN_USE.format(gpu_process) in output
-    assert "replace it with the playbook upgrade_nvidia_driver" in output
-    assert (changes, read_driver(host)) == (0, before)
+    assert find_leftovers(host) == ""
 
 
 def test_driver_in_use_gets_new_parameters_at_the_next_boot(host: Any, playbook: Playbook, gpu_process: str) -> None:
@@ -226,40 +208,3 @@ def test_driver_in_use_gets_new_parameters_at_the_next_boot(host: Any, playbook:
     assert "NVreg_EnablePCIeGen3=1" in host.file("/etc/modprobe.d/gpu-kubernetes-nvidia-driver.conf").content_string
     code, _changes, output = run(playbook, host)
     assert (code, read_driver(host)) == (0, before), output
-
-
-def test_modules_that_secure_boot_rejects_are_not_installed(
-    host: Any, playbook: Playbook, secure_boot: Callable[[str], None]
-) -> None:
-    before = read_driver(host)
-    secure_boot("is not enrolled")
-    code, changes, output = run(playbook, host, runfile_version=SECOND)
-    assert code != 0
-    key = "/var/lib/dkms/mok.pub"
-    assert f"Secure Boot is on, and the kernel would reject a driver that DKMS signs with {key}" in output
-    assert f"({key} is not enrolled); enrol it (mokutil --import {key}, then confirm it at the console" in output
-    assert (changes, read_driver(host)) == (0, before)
-
-
-@pytest.mark.usefixtures("secure_boot")
-def test_missing_mokutil_is_reported(host: Any, playbook: Playbook) -> None:
-    host.check_output("rm /usr/local/sbin/mokutil")
-    assert not host.exists("mokutil")
-    before = read_driver(host)
-    code, changes, output = run(playbook, host, runfile_version=SECOND)
-    assert code != 0
-    assert "mokutil is not installed, so that it is unknown whether the firmware trusts /var/lib/dkms/mok.pub" in output
-    assert (changes, read_driver(host)) == (0, before)
-
-
-@pytest.mark.usefixtures("nouveau")
-def test_loaded_nouveau_stops_the_installer(host: Any, playbook: Playbook, secure_boot: Callable[[str], None]) -> None:
-    """The firmware trusts the key: Secure Boot is not the reason."""
-    host.check_output(f"rm -f {MARK}")
-    before = read_driver(host)
-    secure_boot("is already enrolled")
-    code, changes, output = run(playbook, host, runfile_version=SECOND)
-    assert code != 0
-    assert "the installer cannot run, because nouveau is loaded" in output
-    assert (changes, read_driver(host)) == (0, before)
-    assert not host.file(MARK).exists

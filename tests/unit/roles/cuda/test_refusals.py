@@ -51,6 +51,11 @@ MISTAKES = {
         {**NVIDIA_PROVIDER, "cuda_versions": [], "cuda_default": ""},
         "cuda_versions is empty, and NVIDIA's repository has many",
     ),
+    # A folder of this version exists.
+    "unmanaged-folder": (
+        TWO,
+        "/cuda-12.8 exists, was not created by this role, and has no compiler of CUDA 12.8; move it away",
+    ),
     "valid": (TWO, ""),
     "unknown-key": (
         {"host_facts": FEDORA, **NVIDIA_PROVIDER, "cuda_versions": ["12.8"]},
@@ -138,12 +143,14 @@ def run_tasks(refusals, nvml_builder, tmp_path):
 def test_mistakes_are_refused(run_tasks, nvml_builder, tmp_path):
     driver = {"library": nvml_builder.library("t4")}
     hosts = {name: host for name, (host, _words) in MISTAKES.items()}
+    (tmp_path / "cuda-12.8").mkdir()
+    hosts["unmanaged-folder"] = {**TWO, "link": str(tmp_path / "cuda")}
     hosts |= {name: {**driver, **host} for name, (host, _words) in WITH_DRIVER.items()}
     hosts |= {
         name: {**driver, **PACKAGE, **host, "path": write_programs(tmp_path / name, **answers)}
         for name, (host, answers, _words) in AVAILABLE.items()
     }
-    messages = run_tasks(["check"], hosts)
+    messages = run_tasks(["check"], hosts, extra={"__cuda_link": "{{ link | default('/usr/local/cuda') }}"})
     expected = {name: case[-1] for name, case in {**MISTAKES, **WITH_DRIVER, **AVAILABLE}.items()}
     assert sorted(messages) == sorted(expected)
     for name, words in expected.items():

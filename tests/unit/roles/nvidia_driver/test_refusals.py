@@ -29,6 +29,7 @@ def write_programs(folder, **answers):
     return f"{folder}:{os.environ['PATH']}"
 
 
+MOK = "/var/lib/dkms/mok.pub"
 #: A mistake in the variables of nvidia_driver on Debian, and its message.
 DRIVER = {
     "key-without-a-checksum": (
@@ -60,18 +61,43 @@ DRIVER = {
         },
         "needs nvidia_driver_version, and nvidia_driver_runfile with the url of the installer and its checksum",
     ),
+    "another-method": (
+        {"recorded": "driver-runfile"},
+        "this role installed the driver with the method runfile, but nvidia_driver_method is package; remove the driver first",
+    ),
+    "unknown-to-the-firmware": (
+        {"secure_boot": True, "mokutil": f"{MOK} is not enrolled"},
+        f"{MOK}, a key that the firmware does not trust ({MOK} is not enrolled); enrol it (mokutil --import {MOK}, then confirm",
+    ),
+    "known-to-the-firmware": ({"secure_boot": True, "mokutil": f"{MOK} is already enrolled"}, ""),
     "valid": ({}, ""),
 }
 
 
-def test_mistakes_are_refused(refusals):
-    hosts = {name: variables for name, (variables, _words) in DRIVER.items()}
+def test_mistakes_are_refused(refusals, tmp_path):
+    hosts = {}
+    for name, (variables, _words) in DRIVER.items():
+        more = {"nvidia_driver_state_dir": str(tmp_path / name), "path": os.environ["PATH"], **variables}
+        if "recorded" in more:
+            record = tmp_path / name / "state" / f"{more.pop('recorded')}.json"
+            record.parent.mkdir(parents=True)
+            record.write_text("{}")
+        if "mokutil" in more:
+            more["path"] = write_programs(tmp_path / name, mokutil=more.pop("mokutil"))
+        hosts[name] = more
     versions = {"library_version": None, "installed_module_version": None, "loaded_module_version": None}
-    driver = {**versions, "secure_boot": False, "works": False}
+    driver = {**versions, "secure_boot": "{{ secure_boot | default(false) }}", "works": False}
     nvml_result = {
         "ansible_facts": {"nvml": {"gpus": [{"name": "a GPU", "lost": False}], "nvswitches": 0, "driver": driver}}
     }
-    messages = refusals("nvidia_driver", ["check"], hosts, facts=DEBIAN, extra={"__nvidia_driver_facts": nvml_result})
+    messages = refusals(
+        "nvidia_driver",
+        ["check"],
+        hosts,
+        facts=DEBIAN,
+        extra={"__nvidia_driver_facts": nvml_result},
+        environment={"PATH": "{{ path }}"},
+    )
     assert sorted(messages) == sorted(DRIVER)
     for name, (_variables, words) in DRIVER.items():
         assert bool(messages[name]) == bool(words), messages[name]

@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The driver by a fake installer on a fake machine, above all after a failure. The scenario has refusals, checksums and reloads."""
+"""The driver by a fake installer on a fake machine, above all refusals and failures. The scenario has checksums and reloads."""
 
 from __future__ import annotations
 
@@ -39,6 +39,32 @@ def test_missing_headers_stop_the_installer_before_any_change(machine, apply):
         output
     )
     assert "because the headers of the running kernel 6.1.0-56-amd64 are not installed" in output
+
+
+def test_installer_does_not_run_during_a_job_or_beside_nouveau(machine, apply):
+    """The role would stop the daemon of the driver, but not before it finds the job."""
+    machine.start()
+    machine.node.process(4712, "/dev/nvidia0", "train")
+    variables = machine.write_installer(f"touch {machine.folder}/ran")
+    code, changes, output = apply("runfile_install", **variables)
+    assert (code != 0, changes, machine.read_actions()) == (True, 0, []), output
+    assert "the driver cannot be unloaded, because nvidia-persiste (pid 4711) uses the GPUs" in output
+    assert "train (pid 4712) uses the GPUs; replace it with the playbook upgrade_nvidia_driver" in output
+    machine.load_nouveau()
+    code, changes, output = apply("runfile_install", **variables)
+    assert (code != 0, changes, machine.read_actions()) == (True, 0, []), output
+    assert "node: the installer cannot run, because nouveau is loaded; it is blacklisted from the next" in output
+    assert not (machine.folder / "ran").exists()
+
+
+def test_installer_of_the_libraries_alone_needs_no_headers_and_unloads_nothing(machine, apply):
+    (machine.folder / "modules" / "6.1.0-56-amd64" / "build").rmdir()
+    loaded = machine.node.loaded()
+    variables = machine.write_installer(f'echo "$@" > {machine.folder}/options')
+    code, _changes, output = apply("runfile_install", nvidia_driver_kernel_modules="none", **variables)
+    assert (code, machine.node.loaded(), machine.read_actions()) == (0, loaded, []), output
+    options = (machine.folder / "options").read_text().split()
+    assert options == ["--silent", "--no-x-check", "--no-install-compat32-libs", "--no-kernel-modules"]
 
 
 def test_no_driver_is_loaded_after_an_installer_that_has_removed_the_former_one(machine, apply):
