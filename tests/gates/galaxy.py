@@ -56,7 +56,7 @@ READ = (
         "requirements-dev.txt",
     ),
     *(f"plugins/{folder}" for folder in (*TYPES, "doc_fragments")),
-    *("tests/gates/galaxy.py", "tests/gates/records.py", "tests/gates/release.py"),
+    *(f"tests/gates/{name}.py" for name in ("_markdown", "galaxy", "records", "release")),
 )
 
 

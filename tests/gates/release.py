@@ -29,6 +29,7 @@ from lab.shell import LabError
 from lab.shell import run as shell
 
 from ._common import FQCN, NAME, NAMESPACE, ROOT, write_empty_config
+from ._markdown import write_pages
 from .selection import git
 
 DIST = ROOT / "dist"
@@ -77,13 +78,13 @@ def write_notes(folder: Path, date: str) -> bool:
 
 
 def write_links(folder: Path) -> bool:
-    """Make the links of README.md absolute, for Galaxy's page; False while galaxy.yml has a placeholder for the repository."""
+    """Make the links of README.md and docs/*.md absolute, for Galaxy's pages; False while galaxy.yml has a placeholder for the repository."""
     galaxy = read_galaxy(folder)
     if PLACEHOLDER in galaxy["repository"]:
         return False
-    path = folder / "README.md"
     base = f"{galaxy['repository'].rstrip('/')}/blob/v{galaxy['version']}"
-    path.write_text(make_links_absolute(path.read_text(encoding="utf-8"), base), encoding="utf-8")
+    for path, start in [(folder / "README.md", base), *((page, f"{base}/docs") for page in folder.glob("docs/*.md"))]:
+        path.write_text(make_links_absolute(path.read_text(encoding="utf-8"), start), encoding="utf-8")
     return True
 
 
@@ -258,15 +259,16 @@ def read_time(commit: str) -> int:
 
 
 def prepare(folder: Path, seconds: int) -> None:
-    """Write the notes and the links into a copy of the collection, as a release of the time *seconds* has them."""
+    """Write the notes, the pages for Galaxy and the links into a copy of the collection, as a release of the time *seconds* has them."""
     date = datetime.fromtimestamp(seconds, UTC).date().isoformat()
     if write_notes(folder, date):
         print(
             "The commit still has fragments. Before you tag it: `python -m gates.release notes`, and commit the result."
         )
+    write_pages(folder)
     if not write_links(folder):
         print(
-            f"galaxy.yml has a placeholder for the repository ({PLACEHOLDER}), so that the links of README.md stay relative."
+            f"galaxy.yml has a placeholder for the repository ({PLACEHOLDER}), so that the links of README.md and docs stay relative."
         )
 
 

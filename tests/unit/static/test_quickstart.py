@@ -1,9 +1,14 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The quick start shows what the programs print for its two hosts."""
+"""The quick start shows what the programs print for its two hosts, and its first commands install the collection."""
 
 from __future__ import annotations
 
+import json
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 from textwrap import indent
 
@@ -42,3 +47,26 @@ def report_without_problems() -> list[str]:
 def test_quickstart_shows_printed_lines(lines) -> None:
     block = indent("\n".join(lines()), " " * 7)
     assert block in PAGE.read_text(encoding="utf-8"), f"docs/docsite/rst/guide_quickstart.rst needs:\n{block}"
+
+
+def test_install_commands_of_the_pages_install_the_checkout_beside_them(tmp_path: Path) -> None:
+    pages = [ROOT / "README.md", *(PAGE.with_name(f"guide_{name}.rst") for name in ("quickstart", "installation"))]
+    commands = {re.search(r"\$ ansible-galaxy (.*install .*)", page.read_text(encoding="utf-8"))[1] for page in pages}  # type: ignore[index]
+    packages = {re.search(r"pip install --requirement (\S+)", page.read_text(encoding="utf-8"))[1] for page in pages}  # type: ignore[index]
+    assert (len(commands), len(packages)) == (1, 1)
+    (tmp_path / "gpu.kubernetes").symlink_to(ROOT)
+    assert (tmp_path / packages.pop()).is_file()
+    command = [Path(sys.executable).with_name("ansible-galaxy"), *commands.pop().split(), "--offline", "--no-deps"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
+    result = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**environment, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0, result.stderr
+    installed = tmp_path / ".ansible" / "collections" / "ansible_collections" / "gpu" / "kubernetes"
+    assert json.loads((installed / "MANIFEST.json").read_text())["collection_info"]["name"] == "kubernetes"
+    assert not (installed / "tests").exists()
