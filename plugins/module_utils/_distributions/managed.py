@@ -280,12 +280,7 @@ def plan_preparation(
             " connect to the hosts."
         )
         return plan
-    with_gpus = [
-        (node, owner)
-        for node in nodes
-        for owner in [owners[_name(node)]]
-        if owner and _has_gpus(node, owner, resource, selector)
-    ]
+    with_gpus = find_gpu_nodes(nodes, groups, resource, selector)
     if not with_gpus:
         plan.refusals.append(
             "No node of the cluster shows by its labels or its capacity that it has GPUs of NVIDIA, so set gpu_managed_cluster_node_selector to a label that"
@@ -294,6 +289,18 @@ def plan_preparation(
     _plan_labels(plan, with_gpus)
     _plan_plugin(plan, with_gpus, daemon_sets, resource, selector)
     return plan
+
+
+def find_gpu_nodes(
+    nodes: t.Iterable[Object], api_groups: t.Collection[str], resource: str, selector: t.Mapping[str, str]
+) -> list[tuple[Object, Owner]]:
+    """Return the nodes with GPUs of managed clusters, and whose each is; *resource* and *selector* as in plan_preparation."""
+    return [
+        (node, owner)
+        for node in nodes
+        for owner in [find_owner(node, api_groups)]
+        if owner and _has_gpus(node, owner, resource, selector)
+    ]
 
 
 def _name(node: Object) -> str:
@@ -358,7 +365,7 @@ def _plan_plugin(
         )
     plan.plugin_nodes = [_name(node) for node in chosen]
     plan.selector = dict(selector) or {PLUGIN_LABEL: "true"}
-    plan.tolerations = _list_tolerations(chosen)
+    plan.tolerations = list_tolerations(chosen)
     if not selector:
         for name in plan.plugin_nodes:
             plan.labels[name][PLUGIN_LABEL] = "true"
@@ -370,7 +377,7 @@ def _plan_plugin(
 _MANAGED = "app.kubernetes.io/managed-by=gpu.kubernetes"
 
 
-def _list_tolerations(nodes: t.Iterable[Object]) -> list[dict[str, str]]:
+def list_tolerations(nodes: t.Iterable[Object]) -> list[dict[str, str]]:
     """Return a toleration for each taint of the *nodes* that lasts, in a stable order."""
     taints = {
         (taint["key"], taint["effect"])

@@ -23,6 +23,18 @@ def test_plan_of_an_unknown_cluster_names_the_playbooks_for_hosts() -> None:
     assert "gpu.kubernetes.deploy_device_plugin" in plan["refusals"][0]
 
 
+def test_plan_has_the_exporter_if_monitoring_is_requested() -> None:
+    node = {
+        "metadata": {"name": "a", "labels": {"nvidia.com/gpu.present": "true"}},
+        "status": {"nodeInfo": {"kubeletVersion": "v1.34.1-eks-1"}},
+    }
+    request = {"mode": "exporter", "provider": "dcgm_exporter", "method": "daemonset", "nodes": {"a": {}}, "pods": {}}
+    assert managed_cluster_plan([node], [], [])["monitoring"] == {}
+    assert managed_cluster_plan([node], [], [], monitoring=request)["monitoring"]["nodes"] == ["a"]
+    plan = managed_cluster_plan([node], [], [], monitoring={**request, "provider": "intel_xpumd"})
+    assert "Intel's xpumd" in plan["refusals"][0]
+
+
 def test_filters_refuse_input_of_another_form() -> None:
     with pytest.raises(AnsibleFilterError, match="cannot read its input"):
         managed_cluster([{}], [], [])
