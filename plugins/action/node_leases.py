@@ -5,10 +5,21 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpu.kubernetes.plugins.plugin_utils._lease_action import LeaseAction
+from functools import partial
+from typing import Any
+
+from ansible_collections.gpu.kubernetes.plugins.modules import node_leases
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._api_action import ApiAction
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._lease_action import call_as_run
 
 
-class ActionModule(LeaseAction):
+class ActionModule(ApiAction):
     """Holds or releases as this run."""
 
-    MODULE = "gpu.kubernetes.node_leases"
+    _supports_async = False
+
+    MODULE = node_leases
+
+    def call(self, task_vars: dict[str, Any] | None, **added: Any) -> dict[str, Any]:
+        """Return the result of the module for this run."""
+        return call_as_run(partial(super().call, task_vars, **added))

@@ -43,7 +43,9 @@ options: {}
 attributes:
   platform:
     description: Target operating systems on which the module can run.
-    details: The module runs where C(kubernetes.core) modules run, which usually is the controller.
+    details:
+      - The module runs where C(kubernetes.core) modules run, which usually is the controller.
+      - On the controller, some of these modules use the Python of Ansible, unless the task has C(become), C(environment) or C(async).
     support: full
     platforms: posix
   action_group:

@@ -28,7 +28,7 @@ from ._kube_error import EXPIRED, ApiError, explain_error, find_cause
 __all__ = ["AUTH_ARG_SPEC", "Cluster", "connect", "open_cluster"]
 
 if TYPE_CHECKING:
-    from ansible.module_utils.basic import AnsibleModule
+    from ._module import Module
 
 IMPORT_ERROR: str | None = None
 try:
@@ -349,7 +349,7 @@ def _quote(name: str) -> str:
     return urllib.parse.quote(name, safe="")
 
 
-def connect(module: AnsibleModule) -> Cluster:
+def connect(module: Module) -> Cluster:
     """Return the cluster that the module's options point to, or fail the module with one sentence."""
     if IMPORT_ERROR:
         module.fail_json(

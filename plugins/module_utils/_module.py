@@ -11,6 +11,22 @@ if t.TYPE_CHECKING:
     from ansible.module_utils.basic import AnsibleModule
 
 
+class Module(t.Protocol):
+    """What modules that can run in an action use of AnsibleModule."""
+
+    params: dict[str, t.Any]
+    check_mode: bool
+
+    def warn(self, warning: str) -> None:
+        """Add a warning to the result."""
+
+    def fail_json(self, msg: str, **result: t.Any) -> t.NoReturn:
+        """End with a failure."""
+
+    def exit_json(self, **result: t.Any) -> t.NoReturn:
+        """End with this result."""
+
+
 def build_module(ansible_module: type[AnsibleModule], arguments: dict[str, t.Any], **rules: t.Any) -> AnsibleModule:
     """Return AnsibleModule, which module_utils does not import, with *arguments* and *rules*, such as required_if; it logs nothing.
 

@@ -266,10 +266,25 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.readiness import Query, Units
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.retries import Timing, Wait
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.survey import survey_nodes
-from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module, build_module
+
+ARGUMENTS: dict[str, Any] = {
+    **AUTH_ARG_SPEC,
+    "expected": {"type": "dict"},
+    "exact": {"type": "bool", "default": True},
+    "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
+    "namespace": {"type": "str", "default": "kube-system"},
+    "plugin_labels": {"type": "dict", "default": {"name": "nvidia-device-plugin-ds"}},
+    "pod_annotations": {"type": "dict", "default": {}},
+    "boot_ids": {"type": "dict", "default": {}},
+    "explain": {"type": "bool", "default": True},
+    "wait": {"type": "bool", "default": False},
+    "wait_sleep": {"type": "int", "default": 5},
+    "wait_timeout": {"type": "int", "default": 300},
+}
 
 
-def _read_expected(module: AnsibleModule) -> dict[str, Units] | None:
+def _read_expected(module: Module) -> dict[str, Units] | None:
     expected: dict[str, Any] | None = module.params["expected"]
     if expected is None:
         return None
@@ -288,24 +303,8 @@ def _read_units(given: Any) -> Units:
     return int(given)
 
 
-def main() -> None:
-    module = build_module(
-        AnsibleModule,
-        {
-            **AUTH_ARG_SPEC,
-            "expected": {"type": "dict"},
-            "exact": {"type": "bool", "default": True},
-            "resource_name": {"type": "str", "default": "nvidia.com/gpu"},
-            "namespace": {"type": "str", "default": "kube-system"},
-            "plugin_labels": {"type": "dict", "default": {"name": "nvidia-device-plugin-ds"}},
-            "pod_annotations": {"type": "dict", "default": {}},
-            "boot_ids": {"type": "dict", "default": {}},
-            "explain": {"type": "bool", "default": True},
-            "wait": {"type": "bool", "default": False},
-            "wait_sleep": {"type": "int", "default": 5},
-            "wait_timeout": {"type": "int", "default": 300},
-        },
-    )
+def run(module: Module) -> None:
+    """Report the nodes, after the wait that the parameters request."""
     params = module.params
     query = Query(
         params["resource_name"],
@@ -337,6 +336,11 @@ def main() -> None:
             **result,
         )
     module.exit_json(changed=False, **result)
+
+
+def main() -> None:
+    """Run the module."""
+    run(build_module(AnsibleModule, ARGUMENTS))
 
 
 if __name__ == "__main__":

@@ -190,7 +190,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.ladder import YieldRule
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import read_labels
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import LabelError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module, build_module
 
 YIELD_SPEC = {
     "when": {"type": "list", "elements": "str", "default": []},
@@ -199,23 +199,21 @@ YIELD_SPEC = {
     "compare": {"type": "list", "elements": "str", "default": []},
     "tool": {"type": "str", "default": "another tool"},
 }
+ARGUMENTS: dict[str, Any] = {
+    **AUTH_ARG_SPEC,
+    "nodes": {"type": "dict", "required": True},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "owner": {"type": "str", "default": "default"},
+    "owner_labels": {"type": "list", "elements": "str", "default": ["*"]},
+    "named": {"type": "dict", "default": {}},
+    "adopt": {"type": "bool", "default": False},
+    "yield_to": {"type": "list", "elements": "dict", "default": [], "options": YIELD_SPEC},
+    "yield_to_nfd": {"type": "bool", "default": False},
+}
 
 
-def main() -> None:
-    module = build_module(
-        AnsibleModule,
-        {
-            **AUTH_ARG_SPEC,
-            "nodes": {"type": "dict", "required": True},
-            "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-            "owner": {"type": "str", "default": "default"},
-            "owner_labels": {"type": "list", "elements": "str", "default": ["*"]},
-            "named": {"type": "dict", "default": {}},
-            "adopt": {"type": "bool", "default": False},
-            "yield_to": {"type": "list", "elements": "dict", "default": [], "options": YIELD_SPEC},
-            "yield_to_nfd": {"type": "bool", "default": False},
-        },
-    )
+def run(module: Module) -> None:
+    """Set or remove the labels of the nodes."""
     try:
         outcome = label_nodes(connect(module), _read_params(module.params), module.check_mode)
     except (ApiError, LabelError) as error:
@@ -252,6 +250,11 @@ def _read_params(params: dict[str, Any]) -> LabelRun:
 
 def _list_names(labels: Any) -> list[str]:
     return list(map(str, labels)) if isinstance(labels, (dict, list)) else []
+
+
+def main() -> None:
+    """Run the module."""
+    run(build_module(AnsibleModule, ARGUMENTS))
 
 
 if __name__ == "__main__":

@@ -110,13 +110,13 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.report impor
     describe_take_overs,
     list_refused,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module, build_module
 
 ARGUMENTS: dict[str, Any] = {**AUTH_ARG_SPEC, "names": {"type": "dict", "required": True}, **REQUEST_ARGUMENTS}
 
 
-def main() -> None:
-    module = build_module(AnsibleModule, ARGUMENTS)
+def run(module: Module) -> None:
+    """Hold or release the Leases."""
     params, names = module.params, list(module.params["names"])
     cluster = connect(module)
     try:
@@ -131,6 +131,11 @@ def main() -> None:
     for warning in describe_take_overs(verdicts, params["names"]):
         module.warn(warning)
     module.exit_json(changed=False, refused=list_refused(verdicts, params["names"]))
+
+
+def main() -> None:
+    """Run the module."""
+    run(build_module(AnsibleModule, ARGUMENTS))
 
 
 if __name__ == "__main__":

@@ -123,8 +123,14 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AU
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.namespaces import read_tenants
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import get_name
-from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module, build_module
 
+ARGUMENTS: dict[str, Any] = {
+    **AUTH_ARG_SPEC,
+    "objects": {"type": "list", "elements": "dict", "default": []},
+    "namespaces": {"type": "list", "elements": "dict", "default": []},
+    "unknown_kinds": {"type": "str", "choices": ["fail", "none"], "default": "fail"},
+}
 # The field by which objects of a kind are selected.
 FIELDS = {"Pod": "nodeName", "ResourceSlice": "driver"}
 
@@ -149,15 +155,8 @@ def read_objects(cluster: Cluster, desired: dict[str, Any]) -> list[dict[str, An
     return found
 
 
-def main() -> None:
-    """Run the module."""
-    spec = {
-        **AUTH_ARG_SPEC,
-        "objects": {"type": "list", "elements": "dict", "default": []},
-        "namespaces": {"type": "list", "elements": "dict", "default": []},
-        "unknown_kinds": {"type": "str", "choices": ["fail", "none"], "default": "fail"},
-    }
-    module = build_module(AnsibleModule, spec)
+def run(module: Module) -> None:
+    """Report the requested objects and namespaces."""
     cluster = connect(module)
     found: list[list[dict[str, Any]]] = []
     known: list[bool] = []
@@ -173,6 +172,11 @@ def main() -> None:
             known.append(False)
     tenants = {get_name(namespace): read_tenants(cluster, namespace) for namespace in module.params["namespaces"]}
     module.exit_json(changed=False, found=found, known=known, tenants=tenants)
+
+
+def main() -> None:
+    """Run the module."""
+    run(build_module(AnsibleModule, ARGUMENTS))
 
 
 if __name__ == "__main__":

@@ -273,7 +273,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.migration imp
     list_template_pods,
     render_stranded,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module, build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import TAGS, Cluster
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import (
@@ -303,7 +303,8 @@ HOST: dict[str, dict[str, Any]] = {
     "remove_used": {"type": "dict", "default": {}},
     "vendors": {"type": "list", "elements": "str", "default": ["nvidia"]},
 }
-ARGUMENTS: dict[str, dict[str, Any]] = {
+ARGUMENTS: dict[str, Any] = {
+    **AUTH_ARG_SPEC,
     "hosts": {"type": "list", "elements": "dict", "required": True, "options": HOST},
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "run_tags": {"type": "list", "elements": "str", "choices": list(TAGS), "default": list(TAGS)},
@@ -328,9 +329,8 @@ def fields_of(given: dict[str, Any]) -> dict[str, Any]:
     return {**others, "request": Request(**declared), "gpus": gpus, "remove_used": allowed}
 
 
-def main() -> None:
-    """Run the module."""
-    module = build_module(AnsibleModule, {**AUTH_ARG_SPEC, **ARGUMENTS})
+def run(module: Module) -> None:
+    """Read the cluster and report the plan of all hosts."""
     params = module.params
     try:
         api = connect(module)
@@ -358,6 +358,11 @@ def main() -> None:
     stranded = find_stranded(state.node_objects, pods, plan["nodes"])
     table = render_plan(plan, render_stranded(stranded))
     module.exit_json(changed=False, plan=plan, blockers=list_blockers(plan), stranded=stranded, table=table)
+
+
+def main() -> None:
+    """Run the module."""
+    run(build_module(AnsibleModule, ARGUMENTS))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import Any
-
-from ansible.plugins.action import ActionBase
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.holder import (
     describe_holder,
@@ -17,29 +16,11 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._lease.holder impor
 )
 
 
-class LeaseAction(ActionBase):
-    """Runs the module as this run, and again if it was refused because of runs that have ended."""
-
-    _supports_check_mode = True
-    _supports_async = False
-
-    #: The module with its collection.
-    MODULE: str
-
-    def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
-        """Hold or release leases as the task's arguments request."""
-        result: dict[str, Any] = super().run(tmp, task_vars)
-        # A worker of ansible-playbook runs this; its parent lives as long as the run.
-        holder = describe_holder(os.getppid())
-
-        def call(ended: list[str]) -> dict[str, Any]:
-            arguments = {**self._task.args, "holder": holder, "ended": ended}
-            reported: dict[str, Any] = self._execute_module(
-                module_name=self.MODULE, module_args=arguments, task_vars=task_vars, wrap_async=False
-            )
-            return reported
-
-        reported = call([])
-        holders = [str(each["holder"]) for each in reported.get("refused") or []]
-        ended = [each for each in holders if has_ended(each, holder, read_start)]
-        return {**result, **(call(ended) if ended else reported)}
+def call_as_run(call: Callable[..., dict[str, Any]]) -> dict[str, Any]:
+    """Return what *call*, the module, reports for this run, or at the second call if it was refused because of runs that have ended."""
+    # A worker of ansible-playbook runs this; its parent lives as long as the run.
+    holder = describe_holder(os.getppid())
+    reported = call(holder=holder, ended=[])
+    holders = [str(each["holder"]) for each in reported.get("refused") or []]
+    ended = [each for each in holders if has_ended(each, holder, read_start)]
+    return call(holder=holder, ended=ended) if ended else reported

@@ -5,8 +5,9 @@
 playbooks -> roles -> modules -> module_utils -> nothing. module_utils imports the standard library and itself; only the API client
 (``_kube_api``) imports Ansible and the kubernetes client, and only the linter's reader YAML; modules that run on the controller use them. A module
 that runs on a node imports the standard library, ``ansible.module_utils`` and module_utils. Other plugins use module_utils, too, and share in
-plugin_utils what needs a library of the controller. Filters import this collection in their functions. A role names no inventory group: it gets its
-hosts from the play. Tests of scenarios, and what they import from tests/, import no collection: Molecule runs them without one on their path.
+plugin_utils what needs a library of the controller; an action imports the module of its name. Filters import this collection in their functions. A
+role names no inventory group: it gets its hosts from the play. Tests of scenarios, and what they import from tests/, import no collection: Molecule
+runs them without one on their path.
 """
 
 from __future__ import annotations
@@ -132,10 +133,14 @@ def list_other_plugins() -> list[Path]:
 def problems_of_other_plugins() -> Iterator[str]:
     """Imports of other plugins beyond Ansible, its libraries and module_utils."""
     for path in list_other_plugins():
-        # An inventory plugin reads the API on the controller.
-        on_controller = path.parent.name == "inventory"
+        # An inventory plugin reads the API on the controller, and so does an action with the module of its name.
+        on_controller = path.parent.name in ("inventory", "plugin_utils")
+        own_module = (f"{COLLECTION}.plugins.modules.{path.stem}",) if path.parent.name == "action" else ()
         yield from problems_of_file(
-            path, OTHER_PLUGINS, "a plugin uses Ansible and module_utils", on_controller=on_controller
+            path,
+            (*OTHER_PLUGINS, *own_module),
+            "a plugin uses Ansible and module_utils, an action also the module of its name",
+            on_controller=on_controller,
         )
 
 

@@ -88,6 +88,15 @@ def test_layers_report_a_filter_that_imports_the_collection_at_its_top(file, sou
 
 
 @pytest.mark.parametrize(
+    ("name", "good"),
+    [("action/x.py", True), ("action/y.py", False), ("lookup/x.py", False), ("plugin_utils/x.py", False)],
+)
+def test_layers_let_an_action_import_the_module_of_its_name(file, name, good):
+    file(name, f"from {PLUGINS}.modules import x\n")
+    assert (list(layers.problems_of_other_plugins()) == []) is good
+
+
+@pytest.mark.parametrize(
     ("text", "named"),
     [
         ("when: inventory_hostname in groups['gpu_nodes']", True),

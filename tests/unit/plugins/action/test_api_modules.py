@@ -1,0 +1,110 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Modules that talk to the API server, as actions: in the process of the task on this machine, and as modules elsewhere."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from fakes.kubernetes_api import node
+from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_kubeconfig
+
+pytest.importorskip("ansible.plugins.action")
+
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._api_action import run_module
+
+SPEC = {"kubeconfig": {"type": "raw", "no_log": True}, "names": {"type": "list"}}
+# With it, no process of a module starts.
+NO_PYTHON = {"ANSIBLE_PYTHON_INTERPRETER": "/nonexistent/python3"}
+
+
+def module(run: Callable[[Any], None]) -> Any:
+    return SimpleNamespace(ARGUMENTS=SPEC, run=run)
+
+
+def test_run_module_result_is_plain_json_without_secrets() -> None:
+    def end(call: Any) -> None:
+        call.warn("the token s3cret is old")
+        call.exit_json(changed=call.check_mode, found=("a s3cret", {1: call.params["names"]}))
+
+    result = run_module(module(end), {"kubeconfig": {"users": [{"token": "s3cret"}]}, "names": ["x"]}, True)
+    assert result == {"changed": True, "found": ["a ********", {"1": ["x"]}], "warnings": ["the token ******** is old"]}
+
+
+def test_run_module_failure_in_a_handler_of_errors_ends_it() -> None:
+    def end(call: Any) -> None:
+        try:
+            call.fail_json(msg="first", nodes=[])
+        except Exception:
+            call.fail_json(msg="second")
+
+    result = run_module(module(end), {"kubeconfig": None, "names": None}, False)
+    assert result == {"failed": True, "msg": "first", "nodes": [], "warnings": []}
+
+
+@pytest.fixture
+def run_task(run: Any, tmp_path: Path) -> Any:
+    """Run tasks that list nodes, each with these keywords: exit code and output."""
+
+    def run_on_this_machine(kubeconfig: Path, *keywords: dict[str, Any], **environment: str) -> tuple[int, str]:
+        tasks = [{"gpu.kubernetes.gpu_nodes_info": {"kubeconfig": str(kubeconfig)}, **each} for each in keywords]
+        playbook = tmp_path / "play.yml"
+        playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
+        result: tuple[int, str] = run("here ansible_connection=local\n", playbook, environment=environment)
+        return result
+
+    return run_on_this_machine
+
+
+def test_module_on_this_machine_needs_no_process(run_task: Any, tmp_path: Path) -> None:
+    with serve_in_thread(LoopbackApi({"/api/v1/nodes": encode_list([node("w1", 2)])})) as api:
+        kubeconfig = write_kubeconfig(api.url, tmp_path / "kubeconfig")
+        code, output = run_task(kubeconfig, {"loop": [1, 2]}, **NO_PYTHON)
+    assert code == 0, output
+    assert [path for _method, path, _query in api.requests].count("/api/v1/nodes") == 2
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"environment": {"HTTPS_PROXY": "http://127.0.0.1:1"}},
+        {"become": True, "become_method": "ansible.builtin.sudo"},
+        {"async": 60, "poll": 1},
+        {"vars": {"ansible_connection": "ansible.builtin.ssh", "ansible_port": 1}},
+    ],
+    ids=lambda keywords: next(iter(keywords)),
+)
+def test_module_for_another_environment_has_its_process(run_task: Any, tmp_path: Path, keywords: Any) -> None:
+    with serve_in_thread(LoopbackApi({"/api/v1/nodes": encode_list([])})) as api:
+        code, output = run_task(write_kubeconfig(api.url, tmp_path / "kubeconfig"), keywords, **NO_PYTHON)
+    assert code != 0, output
+    assert api.requests == []
+
+
+def test_result_is_that_of_a_process(run_task: Any, tmp_path: Path) -> None:
+    with serve_in_thread(LoopbackApi({"/api/v1/nodes": encode_list([node("w1", 2)])})) as api:
+        keywords = {"register": "here"}, {"register": "process", "environment": {"A": "b"}}
+        same = {"failed_when": "here != process or not here.nodes", "register": "last"}
+        code, output = run_task(write_kubeconfig(api.url, tmp_path / "kubeconfig"), *keywords, same)
+    assert code == 0, output
+
+
+def test_keys_of_a_kubeconfig_are_removed_with_the_run(run_task: Any, tmp_path: Path) -> None:
+    kubeconfig = write_kubeconfig("https://127.0.0.1:1", tmp_path / "kubeconfig")
+    content = json.loads(kubeconfig.read_text())
+    key = base64.b64encode(b"a key").decode()
+    content["users"][0]["user"] = {"client-certificate-data": key, "client-key-data": key}
+    kubeconfig.write_text(json.dumps(content))
+    folders = [tmp_path / "tmp", tmp_path / "local"]
+    for folder in folders:
+        folder.mkdir()
+    code, output = run_task(kubeconfig, {}, TMPDIR=str(folders[0]), ANSIBLE_LOCAL_TEMP=str(folders[1]), **NO_PYTHON)
+    assert code != 0, output
+    assert "127.0.0.1:1" in output
+    assert [path for folder in folders for path in folder.rglob("*")] == []
