@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import controller
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler import arguments, controller
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._controller_action import ControllerAction
 
 
@@ -13,4 +13,5 @@ class ActionModule(ControllerAction):
     """Asks the control plane for the files of kube-scheduler, decides, and has them written."""
 
     MODULE = "gpu.kubernetes.kube_scheduler_manifest"
+    ARGUMENTS = arguments.ARGUMENTS
     CONTROLLER = controller

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import controller
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet import arguments, controller
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._controller_action import ControllerAction
 
 
@@ -13,4 +13,5 @@ class ActionModule(ControllerAction):
     """Asks the node for its kubelet's configuration, decides, and has it written."""
 
     MODULE = "gpu.kubernetes.kubelet_config"
+    ARGUMENTS = arguments.ARGUMENTS
     CONTROLLER = controller

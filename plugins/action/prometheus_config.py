@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring import controller
+from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring import arguments, controller
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._controller_action import ControllerAction
 
 
@@ -13,4 +13,5 @@ class ActionModule(ControllerAction):
     """Has Prometheus scrape the exporters of hosts and evaluate the rules for GPUs."""
 
     MODULE = "gpu.kubernetes.prometheus_config"
+    ARGUMENTS = arguments.ARGUMENTS
     CONTROLLER = controller

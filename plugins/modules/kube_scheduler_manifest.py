@@ -211,9 +211,9 @@ backup_files:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run_node_half
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import run_node_half
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
-from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.controller import ARGUMENTS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.arguments import ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._scheduler.node import read
 
 

@@ -180,8 +180,8 @@ import typing as t
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _commands
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run_node_half
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.controller import ARGUMENTS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import run_node_half
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.arguments import ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubelet.node import read
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 

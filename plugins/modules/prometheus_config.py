@@ -128,9 +128,9 @@ backup_files:
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._config.module_main import run_node_half
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.node import run_node_half
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
-from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.controller import ARGUMENTS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.arguments import ARGUMENTS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.node import ACTIONS, read
 
 

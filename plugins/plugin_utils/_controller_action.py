@@ -21,8 +21,6 @@ from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _yaml
 class Controller(Protocol):
     """The controller's half, a file of module_utils."""
 
-    ARGUMENTS: dict[str, Any]
-
     def run(
         self, arguments: Mapping[str, Any], syntax: Syntax, send: Send, check_mode: bool, diff: bool
     ) -> dict[str, Any]:
@@ -44,8 +42,9 @@ class ControllerAction(ActionBase):
     _supports_check_mode = True
     _supports_async = False
 
-    #: The module with its collection, and the controller's half.
+    #: The module with its collection, its arguments, and the controller's half.
     MODULE: str
+    ARGUMENTS: dict[str, Any]
     CONTROLLER: Controller
 
     def run(self, tmp: str | None = None, task_vars: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -56,7 +55,7 @@ class ControllerAction(ActionBase):
                 f"ruamel.yaml cannot be imported where Ansible runs ({_yaml.MISSING_LIBRARY}): install it for the Python of Ansible, as in"
                 " pip install 'ruamel.yaml>=0.17.21'."
             )
-        _unused, arguments = self.validate_argument_spec(argument_spec=self.CONTROLLER.ARGUMENTS)
+        _unused, arguments = self.validate_argument_spec(argument_spec=self.ARGUMENTS)
 
         def send(request: dict[str, Any]) -> dict[str, Any]:
             reported = self._execute_module(

@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import typing as t
-from types import MappingProxyType
 
 from .apply import Host, Outcomes, build_result
 from .errors import ConfigError
 from .files import FilesError
-from .node import Read, answer
 from .redact import list_secrets, mask_text
 from .validate import find_program
 
@@ -42,16 +40,3 @@ def run(module: AnsibleModule, program: str, act: Act) -> None:
         for warning in outcome.warnings:
             module.warn(mask_text(warning))
     module.exit_json(**build_result(outcomes, module._diff))
-
-
-def run_node_half(
-    module: AnsibleModule, name: str, read: Read, actions: t.Mapping[str, Read] = MappingProxyType({})
-) -> None:
-    """Exit with what the action plugin *name* requests, or fail with one sentence."""
-    request = module.params["_request"]
-    if request is None:
-        module.fail_json(msg=f"The action plugin gpu.kubernetes.{name} was not found: run this as a task of Ansible.")
-    try:
-        module.exit_json(changed=False, answer=answer(request, module.check_mode, read, actions))
-    except FilesError as error:
-        module.fail_json(msg=str(error))

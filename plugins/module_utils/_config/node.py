@@ -14,8 +14,24 @@ from .files import FilesError
 from .paths import StatePaths
 from .record import decode_bytes, encode_bytes
 
+if t.TYPE_CHECKING:
+    from ansible.module_utils.basic import AnsibleModule
+
 #: Reads what the controller requests, by the keys of its request.
 Read = t.Callable[..., t.Dict[str, t.Any]]
+
+
+def run_node_half(
+    module: AnsibleModule, name: str, read: Read, actions: t.Mapping[str, Read] = MappingProxyType({})
+) -> None:
+    """Exit with what the action plugin *name* requests, or fail with one sentence."""
+    request = module.params["_request"]
+    if request is None:
+        module.fail_json(msg=f"The action plugin gpu.kubernetes.{name} was not found: run this as a task of Ansible.")
+    try:
+        module.exit_json(changed=False, answer=answer(request, module.check_mode, read, actions))
+    except FilesError as error:
+        module.fail_json(msg=str(error))
 
 
 def answer(

@@ -10,7 +10,7 @@ import posixpath
 import typing as t
 from dataclasses import replace
 
-from .._config import controller, files
+from .._config import controller
 from .._config.controller import Answer, Send, to_plain
 from .._config.yaml_nodes import Syntax
 from .._distributions import OwnKubelet
@@ -18,15 +18,6 @@ from . import own, plan
 from .command import Flag
 from .node_state import NodeState
 from .record import Record
-
-ARGUMENTS: dict[str, t.Any] = {
-    "path": {"type": "path"},
-    "values": {"type": "dict", "default": {}},
-    "state": {"type": "str", "choices": ["present", "absent", "restored", "confirmed"], "default": "present"},
-    "keep_former": {"type": "bool", "default": False},
-    "state_dir": {"type": "path", "default": files.STATE_DIR},
-    "_request": {"type": "dict"},
-}
 
 
 def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode: bool, diff: bool) -> dict[str, t.Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import posixpath
 import typing as t
 
-from .._config import controller, files
+from .._config import controller
 from .._config.controller import Answer, Plan, Send, to_plain
 from .._config.errors import ConfigError
 from .._config.record import encode_bytes
@@ -16,21 +16,6 @@ from .._config.yaml_nodes import Syntax
 from . import config, rules
 from .config import Observed, Params, Record
 from .scrape import RULES_FILE, TARGETS_DIR, name_target_file
-
-ARGUMENTS: dict[str, t.Any] = {
-    "path": {"type": "path", "default": "/etc/prometheus/prometheus.yml"},
-    "targets": {"type": "dict", "default": {}},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "scrape_options": {"type": "dict", "default": {}},
-    "alerts": {"type": "dict", "default": {}},
-    "runbook_url": {"type": "str", "default": ""},
-    "reload": {"type": "str", "choices": ["systemd", "http", "none"], "default": "systemd"},
-    "service": {"type": "str", "default": "prometheus"},
-    "url": {"type": "str", "default": "http://127.0.0.1:9090"},
-    "promtool": {"type": "str", "default": "promtool"},
-    "state_dir": {"type": "path", "default": files.STATE_DIR},
-    "_request": {"type": "dict"},
-}
 
 
 def run(arguments: t.Mapping[str, t.Any], syntax: Syntax, send: Send, check_mode: bool, diff: bool) -> dict[str, t.Any]:

@@ -21,17 +21,6 @@ from . import own, plan
 from .node_state import NodeState, Unread, find_duplicates
 from .record import Record
 
-ARGUMENTS: dict[str, t.Any] = {
-    "path": {"type": "path"},
-    "config_path": {"type": "path"},
-    "backup_dir": {"type": "path"},
-    "state_dir": {"type": "path", "default": files.STATE_DIR},
-    "kubernetes_version": {"type": "str"},
-    "extenders": {"type": "list", "elements": "dict", "default": []},
-    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
-    "_request": {"type": "dict"},
-}
-
 _NOWHERE = f"run this on the control planes, give path if the manifest has another name, or {HIDDEN.scheduler_hint}"
 # One read, and one for each file that could not be guessed: the --config of others, the managed one, the requested one.
 _MOST_READS = 6

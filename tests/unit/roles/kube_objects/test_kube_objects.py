@@ -41,11 +41,14 @@ def test_objects_of_an_unknown_kind_are_left_out(apply, monkeypatch):
     """The scenarios have a cluster with all kinds."""
     kinds = {group: plurals for group, plurals in small_cluster.KINDS.items() if "admission" not in group}
     monkeypatch.setattr(small_cluster, "KINDS", kinds)
-    account = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "namespace": "n", "labels": LABELS}}
+    maps = [
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "n", "labels": LABELS}}
+        for name in ("one", "two")
+    ]
     with serve_in_thread(small_cluster.SmallCluster(make_namespace("n"))) as server:
-        assert not apply(server, "check", "main", owned=[POLICY, account])
-        assert {kind for kind, _place, _name in server.objects} == {"Namespace", "ConfigMap"}
-        assert not apply(server, "main", owned=[POLICY, account], state="absent", wait_timeout=5)
+        assert not apply(server, "check", "main", owned=[POLICY, *maps])
+        assert set(server.objects) == {("Namespace", "", "n"), ("ConfigMap", "n", "one"), ("ConfigMap", "n", "two")}
+        assert not apply(server, "main", owned=[POLICY, *maps], state="absent", wait_timeout=5)
         assert {kind for kind, _place, _name in server.objects} == {"Namespace"}
 
 

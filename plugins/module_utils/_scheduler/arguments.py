@@ -1,0 +1,21 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The arguments of the module kube_scheduler_manifest, for both of its halves."""
+
+from __future__ import annotations
+
+import typing as t
+
+from .._config.files import STATE_DIR
+
+ARGUMENTS: dict[str, t.Any] = {
+    "path": {"type": "path"},
+    "config_path": {"type": "path"},
+    "backup_dir": {"type": "path"},
+    "state_dir": {"type": "path", "default": STATE_DIR},
+    "kubernetes_version": {"type": "str"},
+    "extenders": {"type": "list", "elements": "dict", "default": []},
+    "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
+    "_request": {"type": "dict"},
+}
