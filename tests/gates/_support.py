@@ -241,7 +241,7 @@ def _sections(load: Callable[[str], Any], tables: Mapping[str, Any]) -> Iterator
     )
     yield from _table(
         "Managed clusters",
-        "``prepare_managed_cluster`` labels nodes and deploys device plugin and exporter, and ``verify_managed_cluster`` tests the GPUs; nothing is installed on hosts.",
+        "``prepare_managed_cluster`` labels nodes and deploys device plugin and exporter. ``verify_managed_cluster`` tests GPUs; no host is changed.",
         ("Cluster", "Owner of the driver", "Owner of the device plugin"),
         ((row.name, row.driver, row.plugin) for row in load("_distributions.managed").OWNERS),
     )
