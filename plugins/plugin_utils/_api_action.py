@@ -50,13 +50,16 @@ class _Call:
         """Add a warning to the result."""
         self._warnings.append(warning)
 
+    def _result(self) -> dict[str, Any]:
+        return {"warnings": self._warnings} if self._warnings else {}
+
     def fail_json(self, msg: str, **result: Any) -> NoReturn:
         """End with a failure."""
-        raise _Ended({**result, "msg": msg, "failed": True, "warnings": self._warnings})
+        raise _Ended({**result, **self._result(), "msg": msg, "failed": True})
 
     def exit_json(self, **result: Any) -> NoReturn:
         """End with this result."""
-        raise _Ended({**result, "warnings": self._warnings})
+        raise _Ended({**result, **self._result()})
 
 
 class ApiAction(ActionBase):

@@ -45,7 +45,7 @@ def test_run_module_failure_in_a_handler_of_errors_ends_it() -> None:
             call.fail_json(msg="second")
 
     result = run_module(module(end), {"kubeconfig": None, "names": None}, False)
-    assert result == {"failed": True, "msg": "first", "nodes": [], "warnings": []}
+    assert result == {"failed": True, "msg": "first", "nodes": []}
 
 
 @pytest.fixture
