@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tarfile
@@ -18,6 +19,7 @@ from typing import Any
 import pytest
 from fakes.nvml.simulated import NvmlBuilder
 
+from ..wait import until
 from .exporter import PROGRAM, build_program, write_archive
 
 # Series of the real exporter that the recorded machine does not have, from upstream's documentation.
@@ -27,6 +29,14 @@ DOCUMENTED = {
     "nvidia_smi_xid_last_timestamp_seconds": "gauge uuid,xid",
 }
 MIB = 1024 * 1024
+# Series of a real GPU for which the simulated NVML has no function.
+NOT_SIMULATED = {
+    "nvidia_smi_ecc_errors_uncorrected_aggregate_sram_threshold_exceeded",
+    "nvidia_smi_gpu_recovery_action",
+    "nvidia_smi_temperature_gpu_tlimit",
+}
+#: The program of a release with the backend NVML, where it is at hand.
+REAL = os.environ.get("GPU_EXPORTER_PROGRAM", "")
 Sample = dict[str, list[tuple[dict[str, str], float]]]
 
 
@@ -97,6 +107,44 @@ def test_series_are_those_of_the_real_exporter(scrape: Any, backend: str, own: s
     assert own in sample
     assert ("nvidia_smi_xid_errors_total" in sample) is (backend == "nvml")
     assert len(sample["nvidia_smi_gpu_info"]) == 8
+
+
+@pytest.fixture
+def scrape_real(tmp_path: Path, builder: NvmlBuilder) -> Iterator[str]:
+    """The metrics of the real nvidia_gpu_exporter 2 with the simulated NVML of an H200."""
+    (tmp_path / "libnvidia-ml.so.1").symlink_to(builder.library("h200"))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(tmp_path)}
+    command = [REAL, f"--web.listen-address={address}", "--collect.backend=nvml"]
+    process = subprocess.Popen(command, env=environment)
+
+    def read() -> str:
+        assert process.poll() is None, "the exporter has ended"
+        try:
+            with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+                return str(answer.read().decode())
+        except OSError:
+            return ""
+
+    try:
+        yield until(read, seconds=30)
+    finally:
+        process.kill()
+        process.communicate()
+
+
+if REAL:
+
+    def test_real_exporter_has_each_series_of_the_fake(scrape: Any, scrape_real: str) -> None:
+        real, fake = parse(scrape_real), parse(scrape("h200"))
+        common = set(fake) - NOT_SIMULATED
+        forms = [
+            {name: sorted(rows[0][0]) for name, rows in sample.items() if name in common} for sample in (real, fake)
+        ]
+        assert forms[0] == forms[1]
+        assert len(real["nvidia_smi_gpu_info"]) == 8
 
 
 def test_values_have_the_units_of_the_real_exporter(scrape: Any) -> None:
