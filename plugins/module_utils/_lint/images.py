@@ -1,11 +1,12 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What the name of an image says of GPUs. Source: the tags that the vendors, PyTorch and TensorFlow publish."""
+"""What the name of an image and its environment say of GPUs. Source: the tags that the vendors, PyTorch and TensorFlow publish."""
 
 from __future__ import annotations
 
 import re
+from typing import Mapping
 
 from .._vendors import AMD, INTEL, SERVED, Vendor
 
@@ -35,6 +36,7 @@ _MONTHS = {
     "25.04": (12, 9),
     "25.09": (13, 0),
 }
+_REQUIRED = re.compile(r"(?:^|,)cuda>=(\d+)\.(\d+)")
 _MONTH = re.compile(r"(?:^|/)nvidia/(?:pytorch|tensorflow|tritonserver|jax):(\d\d\.\d\d)")
 
 
@@ -51,3 +53,16 @@ def find_cuda(image: str) -> tuple[int, int] | None:
             return int(match.group(1)), int(match.group(2))
     month = _MONTH.search(image)
     return _MONTHS.get(month.group(1)) if month else None
+
+
+def find_required_cuda(variables: Mapping[str, str]) -> tuple[int, int] | None:
+    """Return the CUDA version (major, minor) without which NVIDIA's container runtime does not start a container with these variables, or None.
+
+    NVIDIA_REQUIRE_CUDA has alternatives between blanks, each of conditions between commas.
+    Source: NVIDIA Container Toolkit, environment variables.
+    """
+    if variables.get("NVIDIA_DISABLE_REQUIRE") in ("1", "true"):
+        return None
+    found = [_REQUIRED.search(each) for each in variables.get("NVIDIA_REQUIRE_CUDA", "").split()]
+    versions = [(int(match.group(1)), int(match.group(2))) for match in found if match]
+    return min(versions) if versions and len(versions) == len(found) else None

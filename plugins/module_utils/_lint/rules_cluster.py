@@ -20,7 +20,7 @@ from .._kubernetes.objects import (
 )
 from .._kubernetes.requests import count_requested
 from .._vendors import OTHERS, vendor_of
-from .images import find_cuda
+from .images import find_cuda, find_required_cuda
 from .model import Context, Document, Object, Problem, Workload, list_of, map_of
 from .resources import INTEL_NAMES, find_group, is_extended, is_served
 from .rules_pod import list_amounts, list_gpus, list_requested, parse
@@ -186,16 +186,29 @@ def find_newer_cuda(workload: Workload, context: Context) -> Iterator[Problem]:
     # Images of NVIDIA have the libraries by which drivers of data centre GPUs run a newer major version.
     compatible = all(_DATA_CENTRE.search(get_labels(node).get("nvidia.com/gpu.product", "")) for node in nodes)
     for pointer, container in workload.list_containers():
-        cuda = find_cuda(str(container.get("image") or ""))
+        image, name = str(container.get("image") or ""), str(container.get("name"))
+        variables = {
+            str(each.get("name")): str(each.get("value"))
+            for each in list_of(container, "env")
+            if isinstance(each, dict)
+        }
+        cuda, required = find_cuda(image), find_required_cuda(variables)
+        support = f"and the drivers of the nodes that it selects support at most {newest[0]}.{newest[1]}"
+        if required and required > newest:
+            yield Problem(
+                f"{pointer}/env",
+                f"requires CUDA {required[0]}.{required[1]} by NVIDIA_REQUIRE_CUDA, {support}",
+                "upgrade the driver, or lower the requirement",
+                "error",
+                name,
+            )
         if cuda and cuda > newest:
             yield Problem(
                 f"{pointer}/image",
-                f"uses CUDA {cuda[0]}.{cuda[1]}, and the drivers of the nodes that it selects support at most {newest[0]}.{newest[1]}",
+                f"uses CUDA {cuda[0]}.{cuda[1]}, {support}",
                 "use an older image, or upgrade the driver",
-                "error"
-                if cuda[0] > newest[0] and not (compatible and "nvidia/" in str(container.get("image")))
-                else "warning",
-                str(container.get("name")),
+                "error" if cuda[0] > newest[0] and not (compatible and "nvidia/" in image) else "warning",
+                name,
             )
 
 
