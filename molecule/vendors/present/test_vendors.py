@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``site`` offers GPUs of AMD on one node and of Intel on the other, then of both on one. Each test depends on the tests before it.
 
-API server, kubelet, scheduler and containerd are real. The GPUs are fake trees of sysfs and null devices; the device plugins, rocminfo and clinfo are
-fakes.
+API server, kubelet, scheduler and containerd are real. The GPUs are fake trees of sysfs and null devices; the device plugins, AMD's node labeller,
+rocminfo and clinfo are fakes.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ AMD, INTEL, PARTITION = "amd.com/gpu", "gpu.intel.com/i915", "amd.com/cpx_nps4"
 PRESENT = {AMD: "gpu-kubernetes/amd.present", INTEL: "gpu-kubernetes/intel.present"}
 PLUGINS = {AMD: "name=amdgpu-dp-ds", INTEL: "app=intel-gpu-plugin"}
 TAGS = ("--tags", "labels,device_plugin,sharing")
+LABELLER = {"gpu_feature_discovery_components": ["amd_labeller"]}
 #: The kind by which AMD's GPU operator owns the device plugin, without its schema, and an object of it.
 OPERATOR_KIND: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -140,6 +141,11 @@ def read_present(api: Any) -> dict[str, list[str]]:
     }
 
 
+def list_labels_of_amd(api: Any, node: str) -> list[str]:
+    """The labels that AMD's labeller writes."""
+    return [name for name in api.read_node(node).metadata.labels if "amd.com/gpu." in name]
+
+
 def test_check_mode_reports_the_plugins_and_changes_nothing(set_gpus: Any, run: Run, fingerprint: Any) -> None:
     set_gpus("amd", "intel-i915")
     former = fingerprint()
@@ -161,6 +167,20 @@ def test_plugin_images_are_fakes(apps: Any) -> None:
         daemon_set = apps.read_namespaced_daemon_set(name, "kube-system")
         assert "/fake/" in daemon_set.spec.template.spec.containers[0].image
         assert daemon_set.status.number_ready == 1
+
+
+def test_labeller_labels_the_node_of_amd(run: Run, api: Any, apps: Any) -> None:
+    code, changed, printed = run("deploy_feature_discovery", **LABELLER)
+    assert (code, changed > 0) == (0, True), printed
+    labels = until(
+        lambda: api.read_node(FIRST).metadata.labels, lambda found: found.get("beta.amd.com/gpu.vram.192G") == "2"
+    )
+    assert (labels["amd.com/gpu.vram"], labels["amd.com/gpu.cu-count"]) == ("192G", "304")
+    assert list_labels_of_amd(api, SECOND) == []
+    (daemon_set,) = apps.list_namespaced_daemon_set("node-feature-discovery").items
+    assert "/fake/" in daemon_set.spec.template.spec.containers[0].image
+    code, changed, printed = run("deploy_feature_discovery", **LABELLER)
+    assert (code, changed) == (0, 0), printed
 
 
 @pytest.mark.parametrize("words", [(), ("--check",)], ids=["run", "check"])
@@ -187,6 +207,13 @@ def test_smoke_test_passes_on_both_nodes(run: Run, api: Any) -> None:
     assert (code, changed) == (0, 0), printed
     left = api.list_pod_for_all_namespaces(label_selector="app.kubernetes.io/name=gpu-smoke-test").items
     assert left == []
+
+
+def test_labels_go_with_the_labeller(run: Run, api: Any) -> None:
+    code, _changed, printed = run("deploy_feature_discovery", **LABELLER, gpu_feature_discovery_state="absent")
+    assert code == 0, printed
+    assert list_labels_of_amd(api, FIRST) == []
+    assert "node-feature-discovery" not in {each.metadata.name for each in api.list_namespace().items}
 
 
 def test_partitions_are_offered_in_both_namings(
