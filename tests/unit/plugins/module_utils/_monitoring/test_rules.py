@@ -132,6 +132,17 @@ def test_texts_of_an_alert_are_filled_in(tmp_path: Path) -> None:
     assert status == 0, output
 
 
+def test_texts_of_each_alert_are_complete_and_name_labels_that_it_has() -> None:
+    for row in alerts.ALERTS:
+        assert all(text.strip(" .") for text in (row.summary, row.cause, row.remedy)), row.name
+        names = set(re.findall(r"\$labels\.(\w+)", f"{row.summary} {row.cause} {row.remedy}"))
+        fires = [labels for case in cases.CASES if case.alert == row.name for labels in case.fires]
+        chosen = [labels for labels in fires if row.labels.items() <= labels.items()]
+        assert chosen, row.name
+        for labels in chosen:
+            assert names <= set(labels), (row.name, labels)
+
+
 def test_cases_cover_each_alert_and_each_source_of_a_series() -> None:
     assert {case.alert for case in cases.CASES if case.fires} == set(alerts.NAMES)
     assert {case.alert for case in cases.CASES if not case.fires} == set(alerts.NAMES)
