@@ -250,22 +250,14 @@ def test_query_of_each_panel_returns_data(
 
 
 @pytest.fixture
-def diagnose(playbook: Any, monitor: Monitor, tmp_path: Path) -> Callable[[], list[tuple[str, str, list[str]]]]:
+def diagnose(run_doctor: Callable[..., Any], monitor: Monitor) -> Callable[[], list[tuple[str, str, list[str]]]]:
     """Run the doctor's checks of the monitoring; return id, verdict and hosts of each cause."""
 
     def run() -> list[tuple[str, str, list[str]]]:
-        file = tmp_path / "doctor.json"
-        variables = {
-            "gpu_doctor_prometheus_url": monitor.server.url,
-            "gpu_doctor_checks": ["monitoring"],
-            "gpu_doctor_outputs": {"json": str(file)},
-        }
-        code, _recap, printed = playbook("diagnose_gpu_nodes", "-e", json.dumps(variables))
-        assert code == 0, printed
-        report = json.loads(file.read_text())
+        causes, report = run_doctor(gpu_doctor_prometheus_url=monitor.server.url, gpu_doctor_checks=["monitoring"])
         # Prometheus was read.
         assert report["cluster"]["passed"] == ["mon.rules"], report
-        return [(each["id"], each["verdict"], each["hosts"]) for each in report["causes"]]
+        return list(causes)
 
     return run
 
