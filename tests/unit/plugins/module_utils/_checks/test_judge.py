@@ -251,6 +251,16 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
         },
     ),
     (
+        # For five minutes, the kubelet reports the devices of a plugin that has left as unhealthy.
+        "pl.daemonset",
+        {
+            "c/nodes/gpu1/plugins": [],
+            "c/nodes/gpu1/plugins_ready": False,
+            "c/nodes/gpu1/plugin_folders": [],
+            "c/nodes/gpu1/allocatable": {},
+        },
+    ),
+    (
         "pl.log",
         {
             "c/nodes/gpu1/plugin_log": "No devices found. Waiting indefinitely.",
