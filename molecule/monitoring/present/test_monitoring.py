@@ -249,6 +249,24 @@ def test_query_of_each_panel_returns_data(
     until(monitor.webhook.read_firing, lambda found: not found)
 
 
+def test_cost_report_has_the_hours_of_the_pod_with_a_node(playbook: Any, monitor: Monitor, tmp_path: Path) -> None:
+    """The pods are those of the test before, of which one had a GPU and one waited for 100."""
+    file = tmp_path / "cost.json"
+    variables = {
+        "gpu_cost_prometheus_url": monitor.server.url,
+        "gpu_cost_window": "30m",
+        "gpu_cost_step": "5s",
+        "gpu_cost_format": "json",
+        "gpu_cost_path": str(file),
+    }
+    code, _recap, printed = playbook("report_gpu_cost", "-e", json.dumps(variables))
+    assert code == 0, printed
+    report = json.loads(file.read_text())
+    (row,) = report["namespaces"]
+    assert row["name"] == NAMESPACE
+    assert 0 < row["allocated_hours"] <= report["covered_hours"], report
+
+
 @pytest.fixture
 def diagnose(run_doctor: Callable[..., Any], monitor: Monitor) -> Callable[[], list[tuple[str, str, list[str]]]]:
     """Run the doctor's checks of the monitoring; return id, verdict and hosts of each cause."""
