@@ -274,7 +274,7 @@ def diagnose(run_doctor: Callable[..., Any], monitor: Monitor) -> Callable[[], l
     def run() -> list[tuple[str, str, list[str]]]:
         causes, report = run_doctor(gpu_doctor_prometheus_url=monitor.server.url, gpu_doctor_checks=["monitoring"])
         # Prometheus was read.
-        assert report["cluster"]["passed"] == ["mon.rules"], report
+        assert (report["exit_code"], report["cluster"]["passed"]) == (0, ["mon.rules"]), report
         return list(causes)
 
     return run
