@@ -135,7 +135,7 @@ def execute(settings: Any) -> Callable[[str], str]:
 
 @pytest.fixture
 def inject(execute: Callable[[str], str]) -> Callable[[dict[str, Any]], AbstractContextManager[None]]:
-    """Let GPUs of the first node have faults in a block. The exporter is not restarted: it may not miss a scrape."""
+    """Let GPUs of the first node have faults in a block. The exporter is not restarted, so that it misses no scrape."""
 
     @contextlib.contextmanager
     def run(faults: dict[str, Any]) -> Iterator[None]:
