@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import re
 import signal
@@ -294,6 +295,25 @@ def playbook() -> Callable[..., tuple[int, Recap, str]]:
         printed = "".join(lines)
         assert not waiting, f"no line matched {' or '.join(waiting)}:\n{''.join(lines[-40:])}"
         return process.returncode, _recap(printed), printed
+
+    return run
+
+
+@pytest.fixture
+def run_doctor(
+    playbook: Callable[..., tuple[int, Recap, str]], tmp_path: Path
+) -> Callable[..., tuple[list[tuple[str, str, list[str]]], dict[str, Any]]]:
+    """Run the doctor with further variables: id, verdict and hosts of each cause, and the report. The run fails as the report's exit code says."""
+    file = tmp_path / "doctor.json"
+
+    def run(**variables: Any) -> tuple[list[tuple[str, str, list[str]]], dict[str, Any]]:
+        file.unlink(missing_ok=True)
+        extra = {**variables, "gpu_doctor_outputs": {"json": str(file)}}
+        code, _recap, printed = playbook("diagnose_gpu_nodes", "-e", json.dumps(extra))
+        assert file.exists(), printed
+        report = json.loads(file.read_text(encoding="utf-8"))
+        assert (code != 0) == (report["exit_code"] != 0), printed
+        return [(each["id"], each["verdict"], each["hosts"]) for each in report["causes"]], report
 
     return run
 

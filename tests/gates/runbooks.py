@@ -10,10 +10,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._checks import registry
 from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring import alerts, rules, series, xid
 
 from ._common import ROOT, finish
 
+_DOCSITE = "ansible_collections.gpu.kubernetes.docsite"
 PAGE = ROOT / "docs" / "docsite" / "rst" / "guide_alerts.rst"
 _HEAD = """..
   Copyright (c) 2026, the gpu.kubernetes authors
@@ -64,9 +66,21 @@ def _alert(name: str) -> Iterator[str]:
         yield from _xids()
     else:
         yield from (f"**Cause**: {first.cause}", "", f"**Remedy**: {first.remedy}", "")
+    yield from _diagnosis(first)
     yield from (".. code-block:: text", "")
     yield from (f"    {row.expression}" for row in rows)
     yield ""
+
+
+def _diagnosis(alert: alerts.Alert) -> Iterator[str]:
+    """The doctor's check for an alert, and the command that runs it with the checks below it; nothing without one."""
+    if alert.check:
+        check = registry.BY_ID[alert.check]
+        words = ["ansible-playbook gpu.kubernetes.diagnose_gpu_nodes -i inventory.yml"]
+        words += ["--limit HOST"] if "$labels.node" in alert.summary else []
+        words += ["-e gpu_doctor_prometheus_url=URL"] if check.layer == "monitoring" else []
+        yield f"**Diagnosis**: the check :ref:`{check.id} <{_DOCSITE}.{check.anchor}>` of the doctor, by ``{' '.join(words)}``."
+        yield ""
 
 
 def _xids() -> Iterator[str]:

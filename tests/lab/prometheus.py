@@ -11,7 +11,7 @@ import socket
 import subprocess
 import threading
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -36,6 +36,10 @@ def run_tests(
         list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     return done.returncode, done.stdout
+
+
+def _name_alerts(labels: Iterable[Mapping[str, str]]) -> set[tuple[str, str]]:
+    return {(each["alertname"], each.get("node") or each.get("pod") or "") for each in labels}
 
 
 class _Server:
@@ -93,6 +97,10 @@ class Prometheus(_Server):
         """The names of the groups of rules that are loaded."""
         return [group["name"] for group in json.loads(self.get("/api/v1/rules"))["data"]["groups"]]
 
+    def read_alerts(self) -> set[tuple[str, str]]:
+        """The alerts that fire or are pending: name, and node or pod."""
+        return _name_alerts(each["labels"] for each in json.loads(self.get("/api/v1/alerts"))["data"]["alerts"])
+
     def reloads(self) -> str:
         """When it has last loaded its configuration, as it reports it."""
         name = "prometheus_config_last_reload_success_timestamp_seconds "
@@ -134,8 +142,19 @@ class Webhook(http.server.ThreadingHTTPServer):
 
     def read_firing(self) -> set[tuple[str, str]]:
         """The alerts that fire: name, and node or pod."""
-        found = [dict(labels) for labels, status in list(self.statuses.items()) if status == "firing"]
-        return {(each["alertname"], each.get("node") or each.get("pod") or "") for each in found}
+        return self._list("firing")
+
+    def read_recorded(self) -> set[tuple[str, str]]:
+        """The alerts that have fired since the record was cleared, the resolved ones too."""
+        return self._list("firing", "resolved")
+
+    def clear(self) -> None:
+        """Clear the record. No alert may fire, since Alertmanager does not repeat it."""
+        assert self.read_firing() == set()
+        self.statuses.clear()
+
+    def _list(self, *statuses: str) -> set[tuple[str, str]]:
+        return _name_alerts(dict(labels) for labels, status in list(self.statuses.items()) if status in statuses)
 
     @contextlib.contextmanager
     def serve(self) -> Iterator[Self]:

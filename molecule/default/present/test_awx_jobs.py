@@ -64,10 +64,12 @@ def test_verification_is_an_artifact_of_its_job(job: Any) -> None:
     assert len(found.artifacts["gpu_verify_report"]["nodes"]) == 2
 
 
-def test_doctor_examines_all_hosts(job: Any) -> None:
+def test_doctor_examines_all_hosts_and_finds_no_fault(job: Any) -> None:
     found = job("doctor.yml", gpu_doctor_fail_on="never", gpu_doctor_connect="true", gpu_doctor_format="json")
     assert found.status == "successful", found.output
     [line] = [each for each in found.output.splitlines() if each.startswith('{"schema"')]
-    hosts = json.loads(line)["hosts"]
+    report = json.loads(line)
+    hosts = report["hosts"]
     assert [host["examined"] for host in hosts] == [True] * len(hosts)
     assert len(hosts) >= 2
+    assert (report["status"], report["causes"]) == ("pass", [])

@@ -31,7 +31,8 @@ FORMER, NEWER = "570.124.06", "570.195.03"
 VARIABLES = ("-e", f"@{HERE / 'files' / 'driver.yml'}")
 PLAYBOOK = "upgrade_nvidia_driver"
 CORDON = "gpu_node_maintenance : Begin | Cordon and drain the node"
-SERVICES = ("nvidia-dcgm", "dcgm-exporter")
+SERVICES = ("nvidia-dcgm", "dcgm-exporter", "nvidia_gpu_exporter")
+ACTIVE, INACTIVE = ["active"] * len(SERVICES), ["inactive"] * len(SERVICES)
 RECORD = "/var/lib/gpu-kubernetes/state/driver-upgrade.json"
 Playbook = Callable[..., tuple[int, dict[str, dict[str, int]], str]]
 
@@ -251,7 +252,7 @@ def test_rolling_upgrade_resumes_after_a_kill_while_it_waits(
     extra = json.dumps({"driver": NEWER, **two})
     kill_run_at(PLAYBOOK, CORDON, *VARIABLES, "-e", extra, condition=lambda: api.read_node(first).spec.unschedulable)
     driver, schedulable, _gpus, services, left = read_state()[first]
-    assert (driver, schedulable, services) == (FORMER, False, ["active"] * 2)
+    assert (driver, schedulable, services) == (FORMER, False, ACTIVE)
     assert left == [RECORD, "gpu-kubernetes/maintenance"]
     assert api.read_namespaced_pod(job, "default").status.phase == "Running"
     code, _recap, printed = upgrade(NEWER, at={rf"^TASK \[.*{re.escape(CORDON)}": let_pod_end(first, "long")}, **two)
@@ -265,10 +266,8 @@ def test_rolling_upgrade_resumes_after_a_kill_while_it_waits(
     assert f"{first}: upgraded ({FORMER} -> {NEWER}; waited for default/{job})" in printed
     assert "did all of it" in api.read_namespaced_pod_log(job, "default")
     until(read_state, lambda now: now == {name: (NEWER, *rest) for name, (_driver, *rest) in before.items()})
-    assert [(works, *services) for _driver, works, _gpus, services, _left in read_state().values()] == [
-        (True, "active", "active"),
-        (False, "inactive", "inactive"),
-    ]
+    states = [(works, services) for _driver, works, _gpus, services, _left in read_state().values()]
+    assert states == [(True, ACTIVE), (False, INACTIVE)]
     code, recap, printed = upgrade(NEWER)
     assert (code, [counts["changed"] for counts in recap.values()]) == (0, [0, 0]), printed
 
@@ -298,7 +297,7 @@ def test_failed_smoke_test_rolls_back_the_node_and_ends_the_upgrade(
     assert [pod.metadata.name for pod in api.list_namespaced_pod("default").items if pod.metadata.name == job] == []
     assert seconds_until_killed(api, first, job) >= 5, "it was evicted before its deadline"
     now = read_state()
-    assert (*now[first][:2], now[first][3], now[second]) == (FORMER, False, ["inactive"] * 2, before[second])
+    assert (*now[first][:2], now[first][3], now[second]) == (FORMER, False, INACTIVE, before[second])
     # The former installer was fetched before: its source is not used again.
     workers[first].check_output(f"mv /root/fake-installer-{NEWER}.run /root/away")
     code, recap, printed = upgrade(FORMER)
@@ -310,7 +309,7 @@ def test_failed_smoke_test_rolls_back_the_node_and_ends_the_upgrade(
     assert f"{second}: not reached ({NEWER} -> {FORMER})" in printed
     assert recap[second]["changed"] == 0
     until(read_state, lambda now: now == before)
-    assert read_state()[first][3] == ["active"] * 2, "the killed run had stopped them"
+    assert read_state()[first][3] == ACTIVE, "the killed run had stopped them"
 
 
 def test_run_killed_during_the_replacement_is_resumed(
@@ -327,16 +326,16 @@ def test_run_killed_during_the_replacement_is_resumed(
     kill_run_at(PLAYBOOK, "Runfile | Run the installer", *words, condition=stall_installer(FORMER))
     kill_installer(workers[first])
     driver, schedulable, _gpus, services, left = read_state()[first]
-    assert (driver, schedulable, services) == (NEWER, False, ["inactive"] * 2)
+    assert (driver, schedulable, services) == (NEWER, False, INACTIVE)
     assert RECORD in left
     kill_run_at(PLAYBOOK, "Resume | Wait until the node reports its GPUs", *words)
     driver, schedulable, _gpus, services, left = read_state()[first]
-    assert (driver, schedulable, services) == (FORMER, False, ["active"] * 2)
+    assert (driver, schedulable, services) == (FORMER, False, ACTIVE)
     assert left == [RECORD, "gpu-kubernetes/maintenance"]
     code, _recap, printed = upgrade(FORMER, "--limit", first)
     assert code == 0, printed
     until(read_state, lambda now: now == {**before, first: (FORMER, *before[first][1:])})
-    assert read_state()[first][3] == ["active"] * 2, "the killed runs had stopped them"
+    assert read_state()[first][3] == ACTIVE, "the killed runs had stopped them"
 
 
 def test_node_is_drained_of_all_pods_for_a_reboot(

@@ -231,7 +231,7 @@ KUBELET: tuple[Check, ...] = (
         ("no healthy devices present", "cannot allocate unhealthy devices"),
         "the device plugin marked a GPU as unhealthy after an Xid, and never removes this mark",
         "reset the GPU, then restart the device plugin's pod on this node",
-        ("kl.ready", "lib.answers", "lib.serves", "kernel.xid", "hw.recovery"),
+        ("kl.ready", "lib.answers", "lib.serves", "kernel.xid", "hw.recovery", "pl.daemonset"),
     ),
     Check(
         "kl.topology",

@@ -23,7 +23,10 @@ _RESET = (
 
 
 class Alert(NamedTuple):
-    """One alert: expression, how long it has to hold, severity, and texts for people. *labels* are added to those of the expression."""
+    """One alert: expression, how long it has to hold, severity, and texts for people. *labels* are added to those of the expression.
+
+    *check* is the id of the doctor's check that finds the same fault on the node; empty if there is none.
+    """
 
     name: str
     expression: str
@@ -34,6 +37,7 @@ class Alert(NamedTuple):
     remedy: str
     labels: Mapping[str, str] = {}
     enabled: bool = True
+    check: str = ""
 
 
 def _xid_alerts() -> tuple[Alert, ...]:
@@ -47,6 +51,7 @@ def _xid_alerts() -> tuple[Alert, ...]:
             f"{bucket.cause}.",
             bucket.remedy,
             labels={"remedy": bucket.name},
+            check="kernel.xid",
         )
         for bucket in xid.BUCKETS
         if bucket.severity
@@ -62,6 +67,7 @@ _EXPORTERS: tuple[Alert, ...] = (
         "Prometheus has no target with GPUs",
         f"The job {JOB} or its files of targets are gone from Prometheus' configuration, so that no other alert of GPUs can fire.",
         "Run the playbook deploy_gpu_monitoring, and look at the targets in Prometheus.",
+        check="mon.scraped",
     ),
     Alert(
         "GpuExporterDown",
@@ -71,6 +77,7 @@ _EXPORTERS: tuple[Alert, ...] = (
         "The exporter of node {{ $labels.node }} ({{ $labels.instance }}) does not answer",
         "The node is down, the exporter is stopped, or a firewall is between it and Prometheus. nvidia_gpu_exporter 2 does not start without a driver.",
         "Check the node, then the service of the exporter and its log on the node.",
+        check="mon.exporter",
     ),
     Alert(
         "GpuCollectionFailing",
@@ -80,6 +87,7 @@ _EXPORTERS: tuple[Alert, ...] = (
         f"{_NODE}: the exporter cannot read the GPUs",
         "The driver does not answer, or its kernel module and its libraries have different versions.",
         "Run nvidia-smi on the node; after an upgrade of the driver, reboot the node.",
+        check="lib.answers",
     ),
     Alert(
         "GpuCollectionStale",
@@ -89,6 +97,7 @@ _EXPORTERS: tuple[Alert, ...] = (
         f"{_NODE}: the GPUs were last read {{{{ $value | humanizeDuration }}}} ago",
         "A read of the driver hangs, and the exporter serves old values.",
         "Look for processes in state D and for Xids in the kernel log of the node; a reboot ends a hang.",
+        check="kernel.dstate",
     ),
     Alert(
         "GpuMissing",
@@ -102,6 +111,7 @@ _EXPORTERS: tuple[Alert, ...] = (
         f"{_NODE} reports {{{{ $value }}}} of {{{{ $labels.gpu_expected }}}} GPUs",
         "A GPU has fallen off the bus, or the driver does not serve it. A different number also follows from GPUs that were added or removed on purpose.",
         "Look for the GPU with lspci and for Xid 79 in the kernel log; reboot the node. After a planned change, run deploy_gpu_monitoring again.",
+        check="lib.serves",
     ),
 )
 
@@ -115,6 +125,7 @@ _HEALTH: tuple[Alert, ...] = (
         f"{_GPU}: the driver requires recovery action {{{{ $value }}}}",
         "1 is a reset of the GPU, 2 a reboot of the node, 3 a drain of the peers, 4 a drain and a reset.",
         "Cordon and drain the node, take the action, and restart the device plugin's pod on the node.",
+        check="hw.recovery",
     ),
     Alert(
         "GpuUncorrectedEcc",
@@ -124,6 +135,7 @@ _HEALTH: tuple[Alert, ...] = (
         f"{_GPU}: {{{{ $value }}}} uncorrected memory errors since the driver was loaded",
         "The memory of the GPU has errors that its error correction cannot repair; programs on it may have ended.",
         f"{_RESET} If errors come back, replace the GPU.",
+        check="hw.ecc",
     ),
     Alert(
         "GpuRowRemapFailed",
@@ -133,6 +145,7 @@ _HEALTH: tuple[Alert, ...] = (
         f"{_GPU}: a defective row of memory could not be replaced",
         "The spare rows of the memory are used up.",
         "Drain the node and replace the GPU.",
+        check="hw.remap",
     ),
     Alert(
         "GpuSramThresholdExceeded",
@@ -151,6 +164,7 @@ _HEALTH: tuple[Alert, ...] = (
         f"{_GPU}: a row of memory waits for its replacement",
         "The GPU replaces a defective row at its next reset.",
         _RESET,
+        check="hw.remap",
     ),
     Alert(
         "GpuThrottled",
@@ -160,6 +174,7 @@ _HEALTH: tuple[Alert, ...] = (
         f"{_GPU} lowers its clocks: {{{{ $labels.why }}}}",
         "thermal: the cooling is not sufficient. power_brake: the power supply of the machine requires less.",
         "thermal: check fans, filters and air flow. power_brake: check the power supplies of the machine.",
+        check="hw.throttle",
     ),
     Alert(
         "GpuTemperatureMarginLow",
@@ -178,6 +193,7 @@ _HEALTH: tuple[Alert, ...] = (
         f"{_GPU} uses {{{{ $value | humanizePercentage }}}} of its PCIe lanes",
         "The GPU or its riser is not seated well, or the slot has fewer lanes than the GPU.",
         "Drain the node, reseat GPU and riser, and compare the slot with the manual of the machine. Disable the alert for slots with fewer lanes.",
+        check="hw.pci_link",
     ),
     Alert(
         "GpuFabricNotReady",
@@ -187,6 +203,7 @@ _HEALTH: tuple[Alert, ...] = (
         f"{_GPU}: the NVLink fabric is not ready",
         "The fabric manager does not run or does not fit the driver; programs fail with the CUDA error 802.",
         "Start the service nvidia-fabricmanager in the version of the driver, and read its log.",
+        check="hw.fabric",
     ),
 )
 
@@ -199,6 +216,7 @@ _CLUSTER: tuple[Alert, ...] = (
         f"{_NODE}: {{{{ $value }}}} {{{{ $labels.resource }}}} are not allocatable",
         "The device plugin has marked devices as unhealthy. It does not take that back.",
         "Read the device plugin's log and the Xids of the node, recover the GPU, then restart the device plugin's pod on the node.",
+        check="kl.unhealthy",
     ),
     Alert(
         "GpuPluginAbsent",
@@ -208,6 +226,7 @@ _CLUSTER: tuple[Alert, ...] = (
         f"{_NODE} has {{{{ $value }}}} GPUs, and none is allocatable",
         "The device plugin does not run on the node, or it found no GPU when it started.",
         "Read the log of the device plugin's pod on the node, and run the playbook verify_gpu_cluster.",
+        check="pl.daemonset",
     ),
     Alert(
         "GpuPodPending",
@@ -217,6 +236,7 @@ _CLUSTER: tuple[Alert, ...] = (
         "Pod {{ $labels.namespace }}/{{ $labels.pod }} waits for {{ $value }} {{ $labels.resource }}",
         "No node has so many free GPUs, or a taint, a selector or a quota keeps the pod off the nodes that have.",
         "Read the pod's events, and run the playbook show_gpu_allocation.",
+        check="sc.free",
     ),
     Alert(
         "GpuIdleButAllocated",
@@ -270,6 +290,7 @@ _OPTIONAL: tuple[Alert, ...] = (
         "Without a program on the GPU, the driver unloads its state, so that the next program and nvidia-smi start some seconds later.",
         "Enable and start the service nvidia-persistenced on the node.",
         enabled=False,
+        check="lib.persistence",
     ),
     Alert(
         "GpuModePending",
@@ -280,6 +301,7 @@ _OPTIONAL: tuple[Alert, ...] = (
         "Someone has changed the mode of MIG or ECC, and the GPU was not reset since.",
         _RESET,
         enabled=False,
+        check="hw.mig_pending",
     ),
     Alert(
         "GpuDriverVersionsDiffer",

@@ -210,6 +210,10 @@ def test_dashboards_are_saved_and_removed_also_by_a_grafana_that_converts_them(e
     assert sorted(set(dashboards) - {"others"}) == UIDS
     assert {dashboards[uid]["meta"]["folderUid"] for uid in UIDS} == {"gpu-kubernetes"}
     assert {dashboards[uid]["dashboard"]["version"] for uid in UIDS} == {1}
+    server.changes.clear()
+    expect(0, "--check", **access(server))
+    expect(0, **access(server))
+    assert server.changes == []
     expect(None, read=read, **access(server), state="absent")
     assert read() == start
 

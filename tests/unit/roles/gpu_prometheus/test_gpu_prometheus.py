@@ -114,6 +114,8 @@ def test_role_with_a_prometheus_is_exact_and_undone(server, role) -> None:
     ] == ["gpu1", "gpu2"]
     written = files(server)
     assert server.reloads() == reloaded
+    assert role("--check")[:2] == (True, 0)
+    assert (files(server), server.reloads()) == (written, reloaded)
     # The rules stay while a host has a target.
     assert role("--limit", "gpu1", gpu_prometheus_state="absent")[:2] == (True, 1)
     assert set(written) - set(files(server)) == {"gpu-targets/gpu1.json"}

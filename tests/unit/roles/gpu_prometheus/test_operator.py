@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from pathlib import Path
@@ -66,8 +67,10 @@ def names(server) -> set[str]:
 def test_role_applies_its_objects_and_removes_them_with_the_last_host(role, monkeypatch) -> None:
     monkeypatch.setattr(small_cluster, "KINDS", {**small_cluster.KINDS, **KINDS})
     with serve_in_thread(small_cluster.SmallCluster(NAMESPACE, PROMETHEUS)) as server:
-        succeeded, _changes, output = role(server)
-        assert succeeded, output
+        succeeded, predicted, _output = role(server, "--check")
+        assert (succeeded, predicted > 0, names(server)) == (True, True, set())
+        succeeded, changes, output = role(server)
+        assert (succeeded, changes) == (True, predicted)
         assert "PrometheusRule gpu-kubernetes is selected by no Prometheus" in output
         every = {
             "PrometheusRule gpu-kubernetes",
@@ -78,6 +81,10 @@ def test_role_applies_its_objects_and_removes_them_with_the_last_host(role, monk
         # The texts of the alerts keep the placeholders of Prometheus.
         [rule] = server.all("PrometheusRule")
         assert rule["spec"]["groups"] == rules.build_groups()
+        present = copy.deepcopy(server.objects)
+        assert role(server, "--check")[:2] == (True, 0)
+        assert role(server)[:2] == (True, 0)
+        assert server.objects == present
         assert role(server, "--limit", "gpu1", gpu_prometheus_state="absent")[0]
         assert names(server) == every - {"ScrapeConfig gpu-kubernetes-gpu1"}
         # A host that has lost its exporter has no target any more.

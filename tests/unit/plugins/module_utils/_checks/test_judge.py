@@ -14,7 +14,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.registry im
     UnknownCheckError,
     select_checks,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.xids import BUCKETS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.xids import BUCKETS, find_bucket
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._checks.healthy import VERSION, build, put
 
 DEEP: list[Any] = []
@@ -247,6 +247,16 @@ FAULTS: list[tuple[str, dict[str, Any]]] = [
             "c/nodes/gpu1/plugins_ready": False,
             "c/nodes/gpu1/plugin_folders": [],
             "c/nodes/gpu1/capacity": {},
+            "c/nodes/gpu1/allocatable": {},
+        },
+    ),
+    (
+        # For five minutes, the kubelet reports the devices of a plugin that has left as unhealthy.
+        "pl.daemonset",
+        {
+            "c/nodes/gpu1/plugins": [],
+            "c/nodes/gpu1/plugins_ready": False,
+            "c/nodes/gpu1/plugin_folders": [],
             "c/nodes/gpu1/allocatable": {},
         },
     ),
@@ -728,6 +738,19 @@ def test_judge_of_xid_is_milder_once_the_driver_requires_nothing(xid: int, actio
 
 
 def test_each_xid_of_the_catalogue_has_one_bucket() -> None:
-    listed = [xid for bucket in BUCKETS.values() for xid in bucket.xids]
-    assert len(listed) == len(set(listed))
-    assert {79, 48, 63, 119, 154, 172} <= set(listed)
+    for xid in range(1, 173):
+        found = [bucket for bucket in BUCKETS.values() if xid in bucket.xids]
+        assert (found or [BUCKETS["unknown"]]) == [find_bucket(xid)], xid
+    assert {xid for bucket in BUCKETS.values() for xid in bucket.xids} <= set(range(1, 173))
+    assert {xid: find_bucket(xid) for xid in (46, 79, 48, 63, 154, 13, 37, 2, 173)} == {
+        46: BUCKETS["reset_gpu"],
+        79: BUCKETS["reboot"],
+        48: BUCKETS["inspect"],
+        63: BUCKETS["reset_when_idle"],
+        154: BUCKETS["software"],
+        13: BUCKETS["restart_application"],
+        37: BUCKETS["ignore"],
+        # The catalogue does not list these.
+        2: BUCKETS["unknown"],
+        173: BUCKETS["unknown"],
+    }

@@ -17,6 +17,7 @@ from fakes import prometheus_cases as cases
 from gates import runbooks
 from lab import prometheus
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.registry import BY_ID
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring import alerts, rules, series, xid
 from ansible_collections.gpu.kubernetes.tests.unit import prometheus_server
@@ -132,6 +133,17 @@ def test_texts_of_an_alert_are_filled_in(tmp_path: Path) -> None:
     assert status == 0, output
 
 
+def test_texts_of_each_alert_are_complete_and_name_labels_that_it_has() -> None:
+    for row in alerts.ALERTS:
+        assert all(text.strip(" .") for text in (row.summary, row.cause, row.remedy)), row.name
+        names = set(re.findall(r"\$labels\.(\w+)", f"{row.summary} {row.cause} {row.remedy}"))
+        fires = [labels for case in cases.CASES if case.alert == row.name for labels in case.fires]
+        chosen = [labels for labels in fires if row.labels.items() <= labels.items()]
+        assert chosen, row.name
+        for labels in chosen:
+            assert names <= set(labels), (row.name, labels)
+
+
 def test_cases_cover_each_alert_and_each_source_of_a_series() -> None:
     assert {case.alert for case in cases.CASES if case.fires} == set(alerts.NAMES)
     assert {case.alert for case in cases.CASES if not case.fires} == set(alerts.NAMES)
@@ -199,8 +211,17 @@ def test_groups_with_unusable_values_are_refused(overrides) -> None:
         rules.build_groups(overrides)
 
 
+def test_alerts_name_checks_of_the_doctor() -> None:
+    named = {row.name: row.check for row in alerts.ALERTS if row.check}
+    assert set(named.values()) <= set(BY_ID)
+    # What the doctor does not observe: a margin, a threshold, and how GPUs are used.
+    unnamed = {"GpuSramThresholdExceeded", "GpuTemperatureMarginLow", "GpuIdleButAllocated"}
+    assert {row.name for row in alerts.ALERTS if row.enabled} - set(named) == unnamed
+
+
 def test_page_of_runbooks_is_that_of_the_alerts() -> None:
     text = runbooks.PAGE.read_text()
     assert text == runbooks.render()
     for name in alerts.NAMES:
         assert f"\n{name}\n~" in text
+    assert "docsite.doctor-hw-ecc>` of the doctor, by ``ansible-playbook gpu.kubernetes.diagnose_gpu_nodes" in text
