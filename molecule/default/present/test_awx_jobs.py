@@ -39,7 +39,7 @@ def kubeconfig(settings: Any) -> str:
 
 
 @pytest.fixture
-def inventory(settings: Any) -> dict[str, Any]:
+def lab_inventory(settings: Any) -> dict[str, Any]:
     """The inventory of the lab without kubeconfig, and without a path for the report."""
     command = ["ansible-inventory", "-i", str(settings.state / "inventory.yml"), "--list"]
     found: dict[str, Any] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -50,11 +50,11 @@ def inventory(settings: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def job(tmp_path: Path, kubeconfig: str, inventory: dict[str, Any], container: dict[str, Any]) -> Any:
+def job(tmp_path: Path, kubeconfig: str, lab_inventory: dict[str, Any], container: dict[str, Any]) -> Any:
     """Run a job of the example project on the lab."""
 
     def run(playbook: str, options: str = "", source: dict[str, Any] | None = None, **answers: Any) -> Job:
-        return run_job(tmp_path, playbook, answers, kubeconfig, source or inventory, options, container)
+        return run_job(tmp_path, playbook, answers, kubeconfig, source or lab_inventory, options, container)
 
     return run
 
@@ -106,10 +106,10 @@ def test_doctor_examines_all_hosts(job: Any) -> None:
 
 
 def test_inventory_source_lists_the_nodes_for_a_job(
-    job: Any, nodes_source: dict[str, Any], inventory: dict[str, Any], api: Any
+    job: Any, nodes_source: dict[str, Any], lab_inventory: dict[str, Any], api: Any
 ) -> None:
     """The hosts are those of the cluster, with the user and the key that AWX has in another credential."""
-    names = sorted(inventory["gpu_nodes"]["hosts"])
+    names = sorted(lab_inventory["gpu_nodes"]["hosts"])
     assert [sorted(nodes_source[group]["hosts"]) for group in ("gpu_nodes", "gpu_sharing_exclusive")] == [names, names]
     products = [nodes_source[group]["hosts"] for group in nodes_source if group.startswith("gpu_product_")]
     assert sorted(host for hosts in products for host in hosts) == names
@@ -117,7 +117,7 @@ def test_inventory_source_lists_the_nodes_for_a_job(
     for name in names:
         assert hosts[name]["gpu_node"]["gpus"] == int(api.read_node(name).metadata.labels["nvidia.com/gpu.count"])
     for name, variables in hosts.items():
-        of_lab = inventory["_meta"]["hostvars"][name]
+        of_lab = lab_inventory["_meta"]["hostvars"][name]
         variables |= {key: of_lab[key] for key in of_lab if key.startswith("ansible_") and key != "ansible_host"}
     found = job("verify.yml", source=nodes_source, gpu_verify_fail="true", gpu_verify_require_gpu="true")
     assert found.status == "successful", found.output
