@@ -145,17 +145,19 @@ def test_signature_is_that_of_the_key(tmp_path: Path) -> None:
     assert subprocess.run(["gpg", "--verify", str(signature), str(path)], check=False, capture_output=True).returncode
 
 
-def test_importer_reports_errors_and_plugins_without_documentation() -> None:
+def test_importer_reports_errors_and_what_galaxy_does_not_show() -> None:
     contents = [
         {"content_type": "module", "content_name": "a", "doc_strings": {"doc": {"options": []}}},
         {"content_type": "module", "content_name": "b", "doc_strings": {}},
         {"content_type": "filter", "content_name": "a", "doc_strings": None},
     ]
     printed = ["Importing", "WARNING: no changelog", galaxy.ACCEPTED, "ERROR: bad"]
-    result = {"docs_blob": {"contents": contents}}
+    pages = [{"name": name} for name in ("quickstart.md", "codes.md", "policy.md")]
+    result = {"docs_blob": {"contents": contents, "documentation_files": pages}}
     assert galaxy.find_problems(printed, result, {"module": ["a", "b"], "filter": ["a"]}) == [
         "WARNING: no changelog",
         "ERROR: bad",
+        "docs/troubleshooting.md: Galaxy does not show this page",
         "module b: Galaxy shows no documentation",
         "filter a: Galaxy shows no documentation",
     ]
