@@ -59,6 +59,6 @@ def test_page_states_its_language(page: Page, name: str) -> None:
 
 
 def test_sidebar_lists_guides_alone(page: Page) -> None:
-    links = [each.get_attribute("href") or "" for each in page.locator(".sphinxsidebar li a").all()]
+    links = [each.get_attribute("href") or "" for each in page.locator(".sphinxsidebar li.toctree-l1 a").all()]
     assert any(link.startswith("guide_") for link in links)
     assert [link for link in links if link.endswith(("_module.html", "_role.html", "_filter.html"))] == []
