@@ -7,6 +7,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from docutils.nodes import Element
     from sphinx.addnodes import pending_xref
     from sphinx.application import Sphinx
@@ -19,7 +21,15 @@ html_short_title = "gpu.kubernetes"
 extensions = ["sphinx_antsibull_ext"]
 highlight_language = "YAML+Jinja"
 html_theme = "alabaster"
-html_theme_options = {"page_width": "1200px", "sidebar_width": "300px", "fixed_sidebar": True}
+# The sidebar lists the guides; the index lists the reference too.
+html_theme_options = {
+    "page_width": "1200px",
+    "sidebar_width": "300px",
+    "fixed_sidebar": True,
+    "sidebar_includehidden": False,
+}
+html_static_path = ["_static"]
+smartquotes = False  # they turn --check into a dash and a word
 html_show_sphinx = False
 default_role = "any"
 OWN = "ansible_collections.gpu.kubernetes."
@@ -33,6 +43,12 @@ def foreign(_app: Sphinx, _env: BuildEnvironment, node: pending_xref, shown: Ele
     return None if node["reftarget"].startswith(OWN) else shown
 
 
+def set_language(_app: Sphinx, page: str, _template: str, context: dict[str, Any], _tree: Element | None) -> None:
+    """Set the language of a Chinese page."""
+    context["language"] = "zh-CN" if page.endswith("_zh") else "en"
+
+
 def setup(app: Sphinx) -> None:
     """Hook into Sphinx."""
     app.connect("missing-reference", foreign)
+    app.connect("html-page-context", set_language)

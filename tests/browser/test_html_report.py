@@ -1,21 +1,17 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The page of the report in Debian's chromium, without a network.
-
-CHROMIUM is the path of the browser, as the gate sets it.
-"""
+"""The page of the report in Debian's chromium, without a network."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from gates._common import REPORTS
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.page import build_page
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.texts import LANGUAGES
@@ -31,25 +27,6 @@ from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.
 
 SCHEMES = ("light", "dark")
 OPEN_DETAILS = "document.querySelectorAll('details').forEach(each => { each.open = true })"
-WIDTHS = "[document.documentElement.scrollWidth, document.documentElement.clientWidth]"
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """The browser, for all tests."""
-    with sync_playwright() as playwright:
-        # The tests run as root in containers.
-        started = playwright.chromium.launch(executable_path=os.environ["CHROMIUM"], args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@pytest.fixture
-def context(browser: Browser) -> Iterator[BrowserContext]:
-    """A profile of its own, offline."""
-    opened = browser.new_context(offline=True)
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="session", params=LANGUAGES)
@@ -116,11 +93,10 @@ def test_schemes_differ(open_page: Page) -> None:
 
 
 @pytest.mark.parametrize("width", [360, 1440])
-def test_page_does_not_scroll_sideways(open_page: Page, width: int) -> None:
+def test_page_does_not_scroll_sideways(open_page: Page, measure_overflow: Callable[[Page], int], width: int) -> None:
     open_page.set_viewport_size({"width": width, "height": 800})
     open_page.evaluate(OPEN_DETAILS)
-    content, window = open_page.evaluate(WIDTHS)
-    assert content <= window
+    assert measure_overflow(open_page) <= 0
 
 
 def test_keyboard_reaches_the_content_and_opens_a_node(open_page: Page) -> None:

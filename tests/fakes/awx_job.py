@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import ansible_runner
+from awx_plugins.credentials.plugins import kubernetes_bearer_token
 from awx_plugins.interfaces._temporary_private_credential_api import Credential
 from awx_plugins.interfaces._temporary_private_inject_api import inject_credential
 from gates._common import ROOT
@@ -60,15 +61,22 @@ def write_inventory(folder: Path, inventory: dict[str, Any]) -> None:
     path.chmod(0o700)
 
 
-def inject(folder: Path, worker: Path | str, kubeconfig: str) -> tuple[dict[str, str], str]:
-    """Inject a credential of the type that configure_awx creates: environment and arguments of the job."""
-    [declared] = read_objects()["controller_credential_types"]
-    kind = SimpleNamespace(inputs=declared["inputs"], injectors=declared["injectors"])
+def inject(folder: Path, worker: Path | str, credential: str | dict[str, Any]) -> tuple[dict[str, str], str]:
+    """Inject a credential: environment and arguments of the job.
+
+    A text is the kubeconfig of the type that configure_awx creates; a mapping has the inputs of AWX's own type for a token.
+    """
     environment: dict[str, str] = {}
     safe: dict[str, str] = {}
     arguments: list[str] = []
-    inject_credential(kind, Credential({"kubeconfig": kubeconfig}), environment, safe, arguments, str(folder))
-    assert kubeconfig not in json.dumps([environment, safe, arguments])
+    if isinstance(credential, str):
+        [declared] = read_objects()["controller_credential_types"]
+        kind = SimpleNamespace(inputs=declared["inputs"], injectors=declared["injectors"])
+        inject_credential(kind, Credential({"kubeconfig": credential}), environment, safe, arguments, str(folder))
+        assert credential not in json.dumps([environment, safe, arguments])
+    else:
+        inject_credential(kubernetes_bearer_token, Credential(credential), environment, safe, arguments, str(folder))
+        assert credential["bearer_token"] not in json.dumps([safe, arguments])
     # Without a container, the worker has its folder in another place.
     for path in (folder / "env").iterdir():
         path.chmod(0o600)
@@ -81,7 +89,7 @@ def run_job(
     parent: Path,
     playbook: str,
     answers: dict[str, Any],
-    kubeconfig: str,
+    credential: str | dict[str, Any],
     inventory: dict[str, Any],
     options: str = "",
     container: dict[str, Any] | None = None,
@@ -97,7 +105,7 @@ def run_job(
     shutil.copytree(PROJECT, folder / "project")
     write_answers(folder, answers)
     write_inventory(folder, inventory)
-    environment, arguments = inject(folder, CONTAINER if container else worker, kubeconfig)
+    environment, arguments = inject(folder, CONTAINER if container else worker, credential)
     environment["ANSIBLE_COLLECTIONS_PATH"] = IMAGE_COLLECTIONS if container else COLLECTIONS
     isolation = {"process_isolation": True, "process_isolation_executable": "podman"} if container else {}
     transmitted, processed = parent / "transmitted", parent / "processed"

@@ -26,7 +26,7 @@ def encode_list(items: list[dict[str, Any]]) -> Source:
 
 
 class LoopbackApi(ThreadingHTTPServer):
-    """Serves lists by path; ``requests`` are (method, path, query) of those for lists.
+    """Serves lists by path; ``requests`` are (method, path, query) of those for lists, ``authorizations`` the different headers of these.
 
     ``expire`` decides for each further page whether the list has expired: expire(path, number of requests so far).
     """
@@ -37,6 +37,7 @@ class LoopbackApi(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         self.lists = lists
         self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self.authorizations: set[str | None] = set()
         self.expire: Callable[[str, int], bool] = lambda _path, _number: False
         self.url = f"http://127.0.0.1:{self.server_address[1]}"
 
@@ -91,6 +92,7 @@ class _Handler(BaseHTTPRequestHandler):
             send_json(self, 200, json.dumps(_discovery(parts.path)).encode())
             return
         self.server.requests.append((self.command, parts.path, query))
+        self.server.authorizations.add(self.headers.get("Authorization"))
         if "continue" in query and self.server.expire(parts.path, len(self.server.requests)):
             message = "The provided continue parameter is too old to display a consistent list result."
             send_json(self, 410, json.dumps({**EXPIRED, "message": message}).encode())

@@ -29,7 +29,7 @@ SPDX-License-Identifier: GPL-3.0-or-later
 """
 # Program or field, status, meaning.
 STATUSES = (
-    ("ansible-playbook", "0", "The run succeeded. Whether the GPUs are well says `ok` of the report."),
+    ("ansible-playbook", "0", "The run succeeded. The field `ok` of the report states whether the GPUs are well."),
     ("ansible-playbook", "1", "Ansible could not begin: options, or an inventory that cannot be read."),
     (
         "ansible-playbook",

@@ -39,6 +39,7 @@ def main() -> int:
     generate = ("--use-current", "--squash-hierarchy", "--fail-on-error", "--dest-dir", str(source), FQCN)
     succeeded &= tool("antsibull-docs", "collection", *generate, **collections)
     shutil.copy(ROOT / "docs" / "conf.py", source / "conf.py")
+    shutil.copytree(ROOT / "docs" / "_static", source / "_static")
     # Guides name a picture by its place in the repository, ../../images, from the copies in rst/docsite as well.
     shutil.copytree(ROOT / "docs" / "images", WORK / "images")
     sphinx = ("--fail-on-warning", "--keep-going", "--quiet", "--jobs", "auto")

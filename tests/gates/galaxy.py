@@ -22,7 +22,7 @@ import yaml
 from lab.shell import LabError
 from lab.shell import run as shell
 
-from . import records, release, versions
+from . import _markdown, records, release, versions
 from ._common import CACHE, NAME, NAMESPACE, ROOT, copy_source, finish, plugin_names
 from .artifact import TYPES
 
@@ -41,6 +41,8 @@ from cyclonedx.validation.json import JsonStrictValidator
 error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(open(sys.argv[1], encoding="utf-8").read())
 sys.exit(str(error) if error else 0)
 """
+# The documentation tab of Galaxy.
+PAGES = (*_markdown.PAGES.values(), "codes.md", "policy.md")
 NOTE = "bugfixes:\n  - A note of the next version.\n"
 # What the importer and a release read, besides code.
 READ = (
@@ -80,7 +82,7 @@ def lint_licences(bin_folder: Path) -> int:
 def find_problems(
     printed: Iterable[str], result: Mapping[str, Any], expected: Mapping[str, Iterable[str]]
 ) -> list[str]:
-    """Errors and warnings of the importer, and the plugins for which it has no documentation. *expected* has names by content type."""
+    """Errors and warnings of the importer, and the plugins and pages that it does not show. *expected* has names by content type."""
     found = [line for line in printed if line.startswith(REPORTED) and line != ACCEPTED]
     documented = {
         (content["content_type"], content["content_name"])
@@ -88,6 +90,8 @@ def find_problems(
         if (content.get("doc_strings") or {}).get("doc")
     }
     wanted = [(kind, name) for kind, names in expected.items() for name in names]
+    shown = {page["name"] for page in result["docs_blob"]["documentation_files"]}
+    found += [f"docs/{name}: Galaxy does not show this page" for name in PAGES if name not in shown]
     return found + [
         f"{kind} {name}: Galaxy shows no documentation" for kind, name in wanted if (kind, name) not in documented
     ]

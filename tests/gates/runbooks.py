@@ -84,7 +84,7 @@ def _diagnosis(alert: alerts.Alert) -> Iterator[str]:
 
 
 def _xids() -> Iterator[str]:
-    yield "An Xid is an error that NVIDIA's driver reports. The label ``remedy`` says what to do; Xids of programs and notices of the driver do not alert."
+    yield "An Xid is an error that NVIDIA's driver reports. The label ``remedy`` has the remedy; Xids of programs and notices of the driver do not alert."
     yield ""
     head = ("Label ``remedy``", "Xids", "Cause", "Remedy")
     rows = (

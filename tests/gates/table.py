@@ -255,15 +255,20 @@ def toml_suite(arguments: list[str]) -> int:
     return call(sys.executable, "tests/toml_suite/run.py", *arguments)
 
 
+def run_in_browser(report: str, *arguments: str) -> int:
+    """Run tests in Debian's chromium; their exit status."""
+    program = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if program is None:
+        return not_run(f"tests in a browser: install Debian's package {BROWSERS[0]}")
+    return pytest(report, *arguments, CHROMIUM=program)
+
+
 def browser(arguments: list[str]) -> int:
     """The page of the report in Debian's chromium, offline"""
     places = ("plugins/module_utils/_report", "plugins/plugin_utils/_html_report", "tests/browser")
     if (choice := read_selection()) and not choice.concerns(*places):
         return record_skip("browser", "tests in a browser", "the page of the report did not change")
-    program = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if program is None:
-        return not_run(f"tests in a browser: install Debian's package {BROWSERS[0]}")
-    return pytest("browser", *(arguments or ("tests/browser",)), CHROMIUM=program)
+    return run_in_browser("browser", *(arguments or ("tests/browser/test_html_report.py",)))
 
 
 def rulebook(arguments: list[str]) -> int:
@@ -275,8 +280,8 @@ def rulebook(arguments: list[str]) -> int:
 
 
 def documentation(_arguments: list[str]) -> int:
-    """Guides and reference as HTML in build/docs/html"""
-    return docs.main()
+    """Guides and reference as HTML in build/docs/html, and pages of them in a browser"""
+    return docs.main() or run_in_browser("docs", "tests/browser/test_docs.py")
 
 
 def built(_arguments: list[str]) -> int:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+import yaml
+from lab.settings import ROOT
 from lab.wait import until
 
 IMAGE = "lab.local/fake/cuda-sample:vectoradd"
@@ -54,6 +56,17 @@ def test_pod_without_the_runtime_class_has_no_gpu(run_pod: Callable[..., Any]) -
     assert phase == "Failed"
     assert "Test FAILED" in log
     assert not re.findall(r"device node /dev/nvidia\d+", log)
+
+
+def test_pod_of_the_quick_start_passes(run_pod: Callable[..., Any]) -> None:
+    """As the page has it, with the fake image."""
+    page = (ROOT / "docs" / "docsite" / "rst" / "guide_quickstart.rst").read_text(encoding="utf-8")
+    blocks = re.findall(r"^( +)\.\. code-block:: yaml\n\n((?:\1 .*\n)+)", page, re.MULTILINE)
+    [pod] = [block for _indent, text in blocks if (block := yaml.safe_load(text)).get("kind") == "Pod"]
+    pod["spec"]["containers"][0]["image"] = IMAGE
+    phase, log = run_pod(pod["spec"])
+    assert (phase, pod["metadata"]["name"]) == ("Succeeded", "cuda-test"), log
+    assert "Test PASSED" in log
 
 
 def test_smoke_test_pods_are_deleted(api: Any) -> None:

@@ -97,7 +97,7 @@ def _count(number: int, noun: str) -> str:
 def render_symptoms(rows: Sequence[Mapping[str, Any]]) -> list[Line]:
     """Return the causes that symptoms.find_causes found, as lines with tones."""
     if not rows:
-        return [("No check knows this message; run the playbook diagnose_gpu_nodes on the hosts.", "bad")]
+        return [("No check has this message; run the playbook diagnose_gpu_nodes on the hosts.", "bad")]
     lines: list[Line] = [(f"{_count(len(rows), 'possible cause')}, the most likely first", "strong")]
     for row in rows:
         lines += [

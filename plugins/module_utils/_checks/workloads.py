@@ -145,7 +145,7 @@ def _find_reload_risk(observation: Observation) -> Iterator[Finding]:
     if handler.get("systemd_cgroup") and toolkit.get("mode") in ("legacy", "auto") and not toolkit.get("char_links"):
         yield (
             INFO,
-            "containers lose their GPUs at systemctl daemon-reload, because systemd does not know the device files",
+            "containers lose their GPUs at systemctl daemon-reload, because the device files are unknown to systemd",
         )
 
 
@@ -313,7 +313,7 @@ POD: tuple[Check, ...] = (
         "GPUs of containers after a reload of systemd",
         _find_reload_risk,
         ("Failed to initialize NVML: Unknown Error",),
-        "systemctl daemon-reload removes device files that systemd does not know from the cgroups of containers",
+        "systemctl daemon-reload removes device files that are unknown to systemd from the cgroups of containers",
         "run nvidia-ctk system create-dev-char-symlinks --create-all, or use CDI",
         ("tk.binary", "rt.answers"),
     ),

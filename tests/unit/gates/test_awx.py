@@ -21,6 +21,30 @@ from gates.awx import (
 TEXT = {"type": "text", "min": 0, "max": 1024}
 COLLECTION_PLAYBOOK = re.compile(r"import_playbook: gpu\.kubernetes\.(\w+)$", re.MULTILINE)
 
+#: The keys of each object that infra.aap_configuration reads, by the variable with the objects: in the tasks of its roles controller_*, at commit f2302146 of
+#: github.com/redhat-cop/infra.aap_configuration.
+KEYS = {
+    "controller_execution_environments": "name new_name description image organization credential pull state",
+    "controller_credential_types": "name new_name description kind inputs injectors state",
+    "controller_projects": "name new_name copy_from description organization scm_type scm_url local_path scm_branch scm_refspec scm_credential credential "
+    "scm_clean scm_delete_on_update scm_track_submodules scm_update_on_launch scm_update_cache_timeout allow_override job_timeout timeout "
+    "default_environment custom_virtualenv signature_validation_credential update_project wait interval state",
+    "controller_inventory_sources": "name new_name description organization inventory source source_path source_project source_vars scm_branch credential "
+    "execution_environment custom_virtualenv host_filter enabled_var enabled_value limit overwrite overwrite_vars timeout update_cache_timeout "
+    "update_on_launch verbosity state",
+    "controller_templates": "name new_name copy_from description organization project playbook inventory credentials execution_environment instance_groups "
+    "labels job_type job_slice_count allow_simultaneous survey survey_spec survey_enabled extra_vars forks limit verbosity timeout job_tags skip_tags "
+    "scm_branch become_enabled diff_mode use_fact_cache force_handlers start_at_task host_config_key webhook_service webhook_credential "
+    "ask_job_type_on_launch ask_tags_on_launch ask_skip_tags_on_launch ask_limit_on_launch ask_variables_on_launch ask_diff_mode_on_launch "
+    "ask_inventory_on_launch ask_credential_on_launch ask_verbosity_on_launch ask_scm_branch_on_launch state",
+    "controller_workflows": "name new_name copy_from description organization inventory labels allow_simultaneous survey survey_spec survey_enabled extra_vars "
+    "limit job_tags skip_tags scm_branch simplified_workflow_nodes workflow_nodes destroy_current_nodes webhook_service webhook_credential state",
+}
+STEP_KEYS = (
+    "identifier unified_job_template lookup_organization workflow_job_template approval_node job_type limit job_tags skip_tags diff_mode verbosity "
+    "inventory credentials execution_environment extra_data scm_branch labels timeout all_parents_must_converge success_nodes failure_nodes always_nodes state"
+)
+
 
 @pytest.mark.parametrize(
     ("option", "preset", "expected"),
@@ -144,3 +168,17 @@ def test_each_job_template_has_a_playbook_of_the_example_and_each_playbook_a_job
     for template in templates:
         [imported] = COLLECTION_PLAYBOOK.findall((folder / template["playbook"]).read_text())
         assert (ROOT / "playbooks" / f"{imported}.yml").is_file()
+
+
+def test_infra_aap_configuration_reads_each_key_of_the_objects():
+    objects = read_objects()
+    # Two of the lists are templates with one object.
+    named = re.findall(r"'(\w+)':", objects["controller_execution_environments"])
+    objects["controller_execution_environments"] = [dict.fromkeys(named)]
+    objects["controller_inventory_sources"] = [objects["__awx_objects_source"]]
+    assert set(KEYS) == {name for name in objects if name.startswith("controller_")}
+    for name, keys in KEYS.items():
+        assert objects[name]
+        assert {key for each in objects[name] for key in each} <= set(keys.split()), name
+    steps = [step for each in objects["controller_workflows"] for step in each["simplified_workflow_nodes"]]
+    assert {key for step in steps for key in step} <= set(STEP_KEYS.split())

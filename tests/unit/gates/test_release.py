@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from gates import galaxy, records, release
+from gates import _markdown, galaxy, records, release, selection
 
 SECONDS = 1_790_000_000
 DEFAULTS = """
@@ -76,6 +76,7 @@ def test_links_to_files_become_absolute(text: str, absolute: str) -> None:
 def write_collection(folder: Path, repository: str) -> Path:
     """A collection with two roles that deploy the same image."""
     (folder / "galaxy.yml").write_text(
+        "namespace: gpu\nname: kubernetes\nreadme: README.md\nauthors: [a]\nbuild_ignore: [.git]\n"
         f"version: 1.2.3\nlicense: [GPL-3.0-or-later]\nrepository: {repository}\ndependencies: {{kubernetes.core: '>=5.0.0'}}\n"
     )
     (folder / "requirements.txt").write_text("# text\nkubernetes >= 24.2.0\nPyYAML\n")
@@ -123,6 +124,44 @@ def test_checksums_are_those_of_all_files(tmp_path: Path) -> None:
 
 
 @pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A repository of one commit, of which releases are made beside it."""
+    folder = tmp_path / "checkout"
+    guides = folder / _markdown.GUIDES
+    guides.mkdir(parents=True)
+    write_collection(folder, "https://git.example.org/x")
+    for stem in _markdown.PAGES:
+        (guides / f"{stem}.rst").write_text("Title\n=====\n\nText.\n")
+    for module in (release, selection):
+        monkeypatch.setattr(module, "ROOT", folder)
+    monkeypatch.setattr(release, "DIST", tmp_path / "dist")
+    monkeypatch.setattr(release, "WORK", tmp_path / "work")
+    user = ("-c", "user.name=a", "-c", "user.email=a@example.org", "-c", "commit.gpgsign=false")
+    for words in (("init", "--quiet"), ("add", "."), (*user, "commit", "--quiet", "--message=First")):
+        subprocess.run(["git", "-C", folder, *words], check=True)
+    return folder
+
+
+def test_release_of_a_commit_is_in_dist_with_right_checksums(checkout: Path, tmp_path: Path) -> None:
+    assert release.main([]) == 0
+    dist = tmp_path / "dist"
+    names = {"MANIFEST.json", "SHA256SUMS", "gpu-kubernetes-1.2.3.cdx.json", "gpu-kubernetes-1.2.3.tar.gz"}
+    assert {path.name for path in dist.iterdir()} == names
+    subprocess.run(["sha256sum", "--check", "--strict", "SHA256SUMS"], cwd=dist, check=True, capture_output=True)
+    with tarfile.open(dist / "gpu-kubernetes-1.2.3.tar.gz") as content:
+        assert {"README.md", "docs/quickstart.md", "docs/troubleshooting.md"} <= set(content.getnames())
+
+
+def test_release_of_a_checkout_with_changes_is_refused(
+    checkout: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (checkout / "README.md").write_text("changed")
+    assert release.main([]) == 1
+    assert "A release is made of a commit" in capsys.readouterr().err
+    assert not (tmp_path / "dist").exists()
+
+
+@pytest.fixture
 def keys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A keyring. The path of its agent's socket has to be short."""
     if shutil.which("gpg") is None:
@@ -145,17 +184,19 @@ def test_signature_is_that_of_the_key(tmp_path: Path) -> None:
     assert subprocess.run(["gpg", "--verify", str(signature), str(path)], check=False, capture_output=True).returncode
 
 
-def test_importer_reports_errors_and_plugins_without_documentation() -> None:
+def test_importer_reports_errors_and_what_galaxy_does_not_show() -> None:
     contents = [
         {"content_type": "module", "content_name": "a", "doc_strings": {"doc": {"options": []}}},
         {"content_type": "module", "content_name": "b", "doc_strings": {}},
         {"content_type": "filter", "content_name": "a", "doc_strings": None},
     ]
     printed = ["Importing", "WARNING: no changelog", galaxy.ACCEPTED, "ERROR: bad"]
-    result = {"docs_blob": {"contents": contents}}
+    pages = [{"name": name} for name in ("quickstart.md", "codes.md", "policy.md")]
+    result = {"docs_blob": {"contents": contents, "documentation_files": pages}}
     assert galaxy.find_problems(printed, result, {"module": ["a", "b"], "filter": ["a"]}) == [
         "WARNING: no changelog",
         "ERROR: bad",
+        "docs/troubleshooting.md: Galaxy does not show this page",
         "module b: Galaxy shows no documentation",
         "filter a: Galaxy shows no documentation",
     ]

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import ssl
 import subprocess
 import sys
 from pathlib import Path
@@ -34,11 +35,11 @@ LOCAL = {
 def run_job(tmp_path):
     """Run a job of a playbook of the example project on hosts with these variables."""
 
-    def run(playbook, answers, kubeconfig="none", **hosts):
+    def run(playbook, answers, credential="none", **hosts):
         variables = hosts or {"unreachable.invalid": {}}
         groups = {name: {"hosts": list(variables)} for name in ("all", "gpu_nodes")}
         inventory = {**groups, "_meta": {"hostvars": variables}}
-        return awx_job.run_job(tmp_path, playbook, answers, kubeconfig, inventory)
+        return awx_job.run_job(tmp_path, playbook, answers, credential, inventory)
 
     return run
 
@@ -57,6 +58,26 @@ def test_job_reads_the_cluster_with_the_injected_kubeconfig_and_the_answers(run_
     assert "Allocated : 3 (18%)" in output
     assert "w2" not in output
     assert kubeconfig not in output
+
+
+def test_job_reads_the_cluster_with_an_injected_token_and_without_a_certificate_authority(run_job, tmp_path):
+    certificate = tmp_path / "server.pem"
+    options = ("-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=api")
+    subprocess.run(["openssl", "req", *options, "-out", certificate, "-keyout", certificate], check=True)
+    server = LoopbackApi({"/api/v1/nodes": encode_list([share_node("w1")]), "/api/v1/pods": encode_list([])})
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate)
+    server.socket = context.wrap_socket(server.socket, server_side=True)
+    # The run does not warn of an address of this machine such as 127.0.0.1.
+    url = server.url.replace("http://127.0.0.1", "https://0.0.0.0")
+    with serve_in_thread(server):
+        credential = {"host": url, "bearer_token": "opensesame", "verify_ssl": True}
+        status, output, *_more = run_job("allocation.yml", {"gpushare_report_fail": "false"}, credential)
+    assert status == "successful", output
+    assert "w1" in output
+    assert "WARNING: K8S_AUTH_VERIFY_SSL is False" in output
+    assert server.authorizations == {"Bearer opensesame"}
+    assert "opensesame" not in output
 
 
 def test_verification_leaves_the_artifacts_of_its_own_report(run_job, tmp_path):

@@ -1,10 +1,11 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The guides that lead here from manuals and other projects, the commands of all guides, and the example inventories: they name what exists."""
+"""The guides that lead here from manuals and other projects, the commands of all pages, and the example inventories: they name what exists."""
 
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
 import yaml
@@ -16,13 +17,16 @@ GUIDES = ("guide_from_manual", "guide_from_manual_zh")
 #: Guides from other projects, and the least number of their steps.
 OTHER_PROJECTS = {"guide_from_deepops": 15, "guide_from_gpu_operator": 20, "guide_from_kubespray": 14}
 PAGES = sorted((ROOT / "docs" / "docsite" / "rst").glob("guide_*.rst"))
+WITH_COMMANDS = [*PAGES, *(ROOT / name for name in ("AGENTS.md", "README.md", "README.zh-CN.md"))]
+#: An assignment in a command, or the first key of JSON.
+EXTRA_VARIABLE = re.compile(r"""(?:-e|--extra-vars)[ =]'?(?:\{")?(\w+)"?[=:]""")
 #: Tags of plays that are not those of site.
 MORE_TAGS = {"dashboards", "exporter", "prometheus"}
 EXAMPLES = sorted(path.name for path in ROOT.glob("inventory*.example.yml"))
 #: Variables of Ansible and of the playbooks, which no argument spec has.
 OTHERS = {"ansible_ssh_common_args", "gpu_nodes_max_unreachable"}
 #: The same in the second column of a guide.
-OF_PLAYBOOKS = {"container_runtime", "gpu_nodes_group", "nvidia_driver_upgrade_max_unavailable"}
+OF_PLAYBOOKS = {"container_runtime", "gpu_alert_node", "gpu_nodes_group", "nvidia_driver_upgrade_max_unavailable"}
 #: Groups of the inventory, and strategies, which the second column of the guide names too.
 WORDS = {"kube_control_plane"}
 
@@ -35,6 +39,7 @@ def read_rows(guide):
     return [row for row in cells if "``" in row[1] or "``" in row[0]]
 
 
+@cache
 def list_options():
     found = set()
     for path in (ROOT / "roles").glob("*/meta/argument_specs.yml"):
@@ -59,8 +64,8 @@ def test_second_column_names_options_playbooks_roles_and_alerts(guide, least):
     assert {name for row in rows for name in names_of(row[1])} - known == set()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_commands_of_guides_name_playbooks_and_tags_that_exist(page):
+@pytest.mark.parametrize("page", WITH_COMMANDS, ids=lambda page: page.stem)
+def test_commands_of_pages_name_playbooks_tags_and_variables_that_exist(page):
     text = page.read_text(encoding="utf-8").replace("\\\n", "")
     commands = re.findall(r"ansible-playbook (gpu\.kubernetes\.\w+.*)", text)
     tags = yaml.safe_load((ROOT / "playbooks" / "vars" / "hosts.yml").read_text(encoding="utf-8"))["__gpu_tags"]
@@ -68,6 +73,8 @@ def test_commands_of_guides_name_playbooks_and_tags_that_exist(page):
         assert (ROOT / "playbooks" / f"{command.split()[0].split('.')[2]}.yml").is_file()
         named = {tag for found in re.findall(r"--(?:skip-)?tags[ =](\S+)", command) for tag in found.split(",")}
         assert named <= {*tags, *MORE_TAGS}
+        assert set(EXTRA_VARIABLE.findall(command)) - list_options() - OTHERS - OF_PLAYBOOKS == set()
+    assert commands or page.suffix == ".rst"
 
 
 def test_pages_are_all_in_the_table_of_contents():
