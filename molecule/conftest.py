@@ -338,6 +338,26 @@ def kill_run_at(playbook: Callable[..., tuple[int, Recap, str]]) -> Callable[...
 
 
 @pytest.fixture
+def wait_without_ssh(settings: Settings) -> Callable[[list[str], str, str], None]:
+    """Stop ssh of nodes, require that a command succeeds in each, wait until another one does, and start ssh again."""
+
+    def run(names: list[str], changed: str, restored: str) -> None:
+        chosen = [node for node in settings.nodes if node.name in names]
+
+        def run_in(command: str) -> list[str]:
+            return [nodes.execute(node, "sh", "-c", command, check=False).strip() for node in chosen]
+
+        run_in("systemctl stop ssh.socket ssh")
+        try:
+            assert run_in(f"{changed} && echo yes") == ["yes"] * len(names)
+            until(lambda: run_in(f"{restored} && echo yes"), lambda found: found == ["yes"] * len(names), seconds=300)
+        finally:
+            run_in("systemctl start ssh.socket ssh")
+
+    return run
+
+
+@pytest.fixture
 def api_server_outage(
     settings: Settings, api: client.CoreV1Api
 ) -> Iterator[tuple[Callable[..., object], Callable[..., object]]]:

@@ -367,7 +367,9 @@ def run_playbooks(sizes: Sequence[int], names: Sequence[str]) -> tuple[dict[str,
                 for name in names:
                     cost, end = fleet.run(PLAYBOOKS[name])
                     costs[name].append(cost)
-                    print(f"{name} with {size} hosts: {cost.wall:.0f} s", file=sys.stderr, flush=True)
+                    # What an interrupted run leaves.
+                    figures = f"{cost.cpu:.1f} s of processors, {cost.mib:.0f} MiB, {cost.requests} requests"
+                    print(f"{name} with {size} hosts: {cost.wall:.0f} s, {figures}", file=sys.stderr, flush=True)
                     errors += [f"{name} with {size} hosts: {end}"] if end else []
             finally:
                 fleet.close()

@@ -37,7 +37,7 @@ SYMPTOMS: tuple[Symptom, ...] = (
         "A pod stays Pending",
         "The scheduler finds no node for the pod, or the namespace may not create it. The events name the reason of each node.",
         (_EVENTS, _SHOW),
-        ("sc.free", "sc.taint", "sc.other", "sc.quota", "sc.extender"),
+        ("sc.free", "sc.taint", "sc.other", "sc.maintenance", "sc.quota", "sc.extender"),
     ),
     Symptom(
         "A pod fails as soon as it has a node",

@@ -31,6 +31,8 @@ BODIES = ROOT / "tests" / "unit" / "static" / "records" / "alertmanager-webhook.
 NAME = "gpu.kubernetes.gpu_alerts"
 #: Node -> its healthy GPUs, of two. The alerts of Alertmanager are about the first.
 NODES = {"gpu1": 1, "gpu2": 2, "gpu3": 1}
+#: The annotation with since when and why this collection has cordoned a node.
+MAINTENANCE = "gpu-kubernetes/maintenance"
 #: Nothing listens on this port.
 AWAY = {"ansible_host": "127.0.0.1", "ansible_port": 9, "ansible_become": False}
 #: What would replace the Ansible or the Python of ansible-rulebook.
@@ -128,6 +130,7 @@ def test_firing_alerts_cordon_sick_nodes_and_resolved_ones_do_nothing(tmp_path: 
         send(port, make_body("firing", of="gpu1"))
         assert wait_for_run(log, "gpu1") == ["gpu1"]
         assert is_cordoned(cluster, "gpu1"), log.read_text()
+        assert "by cordon_gpu_node" in cluster.objects["Node", "", "gpu1"]["metadata"]["annotations"][MAINTENANCE]
         # One playbook runs at a time, in the order of the events: after that of the last one, all have been handled.
         for status, name in (("resolved", "gpu1"), ("resolved", "gpu3"), ("firing", "gpu1"), ("firing", "gpu2")):
             send(port, make_body(status, of=name))

@@ -13,9 +13,6 @@ from typing import Any
 
 import pytest
 import testinfra
-from lab import nodes
-from lab.settings import Settings
-from lab.wait import until
 
 CONFIG = "/etc/containerd/config.toml"
 PENDING = "/var/lib/gpu-kubernetes/pending/containerd.restart"
@@ -69,25 +66,19 @@ def test_failed_daemon_gets_its_former_file(machines: Machines, converge: Conver
 
 @pytest.mark.thorough
 def test_node_without_controller_and_ssh_restores_itself(
-    machines: Machines, converge: Converge, kill_run_at: Callable[..., None], settings: Settings, names: list[str]
+    machines: Machines,
+    converge: Converge,
+    kill_run_at: Callable[..., None],
+    wait_without_ssh: Callable[..., None],
+    names: list[str],
 ) -> None:
     """The run ends between the restart, which fails, and its verification, and no later run can reach the node."""
     before = _read_configurations(machines)
     # The timer is set to 300 s for the restart, 60 for the tasks in between, and this amount for the verification: 90 s in all.
     wrong = '{"containerd_nvidia_settings": {"grpc": {"address": "/proc/no/such.sock"}}, "_restore_timer_verify_seconds": -270}'
     kill_run_at(CONVERGE, "Restart | Query the daemon", "--limit", ",".join(names), "-e", wrong)
-    changed = [node for node in settings.nodes if node.name in names]
-
-    def run_in(command: str) -> list[str]:
-        return [nodes.execute(node, "sh", "-c", command, check=False).strip() for node in changed]
-
-    run_in("systemctl stop ssh.socket ssh")
-    try:
-        assert run_in(f"grep -c /proc/no {CONFIG}") == ["1", "1"]
-        until(lambda: run_in(f"grep -c /proc/no {CONFIG}"), lambda found: found == ["0", "0"], seconds=300)
-        until(lambda: run_in("systemctl is-active containerd"), lambda found: found == ["active", "active"])
-    finally:
-        run_in("systemctl start ssh.socket ssh")
+    has_change = f"grep -q /proc/no {CONFIG}"
+    wait_without_ssh(names, has_change, f"! {has_change} && systemctl is-active --quiet containerd")
     assert _read_configurations(machines) == before
     former_daemons = _read_daemons(machines)
     code, _recap, output = converge()

@@ -11,6 +11,7 @@ import re
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,6 +59,24 @@ def test_second_run_is_refused_while_a_first_one_holds_the_node(playbook: Callab
     ((code, refusal),) = second
     assert code != 0, refusal
     assert re.search(r"another run changes this host: that of \S+, since .*; wait until it ends, or", refusal), refusal
+
+
+def test_run_is_refused_while_the_lease_of_the_node_has_another_holder(playbook: Callable[..., Any], api: Any) -> None:
+    """As that of a run on another controller, which has no lock on the host yet."""
+    leases, now = client.CoordinationV1Api(api.api_client), datetime.now(UTC)
+    spec = client.V1LeaseSpec(
+        holder_identity="alice@elsewhere/1", acquire_time=now, renew_time=now, lease_duration_seconds=3600
+    )
+    name = f"gpu-kubernetes-{HOST}"
+    leases.create_namespaced_lease("kube-system", client.V1Lease(metadata={"name": name}, spec=spec))
+    try:
+        code, _recap, printed = playbook("prepare_gpu_nodes", "--limit", HOST)
+        assert leases.read_namespaced_lease(name, "kube-system").spec.holder_identity == "alice@elsewhere/1"
+    finally:
+        leases.delete_namespaced_lease(name, "kube-system")
+    refusal = " ".join(printed.split())
+    assert code != 0, refusal
+    assert f"another run changes node {HOST}: that of alice@elsewhere, since 20" in refusal, refusal
 
 
 def test_report_names_nodes_without_allocatable_gpus(tmp_path: Path, playbook: Callable[..., Any]) -> None:

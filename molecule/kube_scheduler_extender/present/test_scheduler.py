@@ -123,6 +123,26 @@ def test_rejected_configuration_is_rolled_back_and_interrupted_run_resumes(
     assert (read_files(control_plane), control_plane.file(RECORD).exists) == (present, False)
 
 
+@pytest.mark.thorough
+def test_control_plane_without_controller_and_ssh_restores_itself(
+    control_plane: Any, api: Any, apply: Apply, kill_run_at: Any, wait_without_ssh: Any
+) -> None:
+    """The run ends between the change, with which the scheduler does not start, and its verification, and no later run can reach the node."""
+    present = read_files(control_plane)
+    rejected = {**OTHER_EXTENDER, "tlsConfig": {"caFile": "/nowhere/ca.crt"}}
+    # The timer is set to 300 s for a restart, 60 for the tasks in between, and this amount for the verification: 90 s in all.
+    wrong = {"kube_scheduler_extender_extenders": [rejected], "_restore_timer_verify_seconds": -270}
+    kill_run_at(CONVERGE, "Wait | Wait until the kubelet", "-e", json.dumps(wrong))
+    has_change = f"grep -q /nowhere {CONFIG}"
+    wait_without_ssh([CONTROL_PLANE], has_change, f"! {has_change}")
+    until(lambda: read_files(control_plane), lambda found: found == present)
+    wait_until_scheduled(api)
+    code, _changed, printed = apply()
+    assert code == 0, printed
+    assert printed.count("RESTORED: ") == 1, printed
+    assert (read_files(control_plane), control_plane.file(RECORD).exists) == (present, False)
+
+
 def test_run_waits_for_an_unreachable_api_server(control_plane: Any, apply: Apply) -> None:
     """The API server is killed from the change on, until the run has read the scheduler in vain."""
     kill_command = "systemd-run --quiet --unit lab-kill sh -c 'while :; do pkill -KILL kube-apiserver; sleep 1; done'"

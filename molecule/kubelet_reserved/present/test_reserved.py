@@ -132,6 +132,27 @@ def test_failed_kubelet_gets_its_former_file(machine: Any, names: list[str], api
     until(lambda: read_reserved(api, names[0]), lambda amounts: amounts[0] == 0.15)
 
 
+@pytest.mark.thorough
+@pytest.mark.usefixtures("failing_kubelet")
+def test_node_without_controller_and_ssh_restores_itself(
+    machine: Any, names: list[str], api: Any, apply: Apply, kill_run_at: Any, wait_without_ssh: Any
+) -> None:
+    """The run ends between the restart, which fails, and its verification, and no later run can reach the node."""
+    before = machine.file(CONFIG).content
+    # The timer is set to 300 s for the restart, 60 for the tasks in between, and this amount for the verification: 90 s in all.
+    wrong = {"kubelet_reserved_kube_reserved": {"cpu": "111m"}, "_restore_timer_verify_seconds": -270}
+    kill_run_at(CONVERGE, "Verify | Wait until the kubelet has run", "--limit", names[0], "-e", json.dumps(wrong))
+    has_change = f"grep -q 111m {CONFIG}"
+    wait_without_ssh(names[:1], has_change, f"! {has_change} && systemctl is-active --quiet kubelet")
+    assert machine.file(CONFIG).content == before
+    code, output = apply()
+    assert code == 0, output
+    assert output.count("RESTORED: ") == 1, output
+    assert machine.file(CONFIG).content == before
+    assert not has_unverified_change(machine)
+    until(lambda: read_reserved(api, names[0]), lambda amounts: amounts == (0.15, 448))
+
+
 def test_configuration_of_kubeadm_is_completed_by_the_resumed_run(
     machine: Any, names: list[str], api: Any, apply: Apply, kill_run_at: Any
 ) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Callable, Collection, Mapping, Sequence
 
 from .._config.redact import mask_text
 from .._kube_error import ApiError, shorten
+from .._kubernetes.drain.plan import describe_maintenance
 from .._kubernetes.extended_resources import count_gpu_resources
 from .._kubernetes.node_reports import find_other_plugins
 from .._kubernetes.objects import (
@@ -193,6 +194,7 @@ def _build_node(
         "ready": is_ready(node),
         "reason": shorten(condition.get("message") or condition.get("reason")),
         "schedulable": is_schedulable(node),
+        "maintenance": (describe_maintenance(node) or {}).get("message"),
         "labelled": get_labels(node).get(SERVED.present_label) == "true",
         "lease_age_seconds": _get_age((found.get("leases") or {}).get(get_name(node)), now),
         "capacity": {name: units for name, units in amounts["gpu_capacity"].items() if units},

@@ -98,6 +98,12 @@ def _find_other_reasons(observation: Observation) -> Iterator[Finding]:
         yield WARN, f"pod {pod['name']} waits: {pod['message']}"
 
 
+def _find_maintenance(observation: Observation) -> Iterator[Finding]:
+    maintenance = read_part(observation, "kubernetes").get("maintenance")
+    if maintenance:
+        yield WARN, f"the node {maintenance}"
+
+
 def _find_quotas(observation: Observation) -> Iterator[Finding]:
     for event in (read_part(observation, "cluster")["events"].get("quota") or [])[-_LIMIT:]:
         yield WARN, event
@@ -240,6 +246,15 @@ SCHEDULER: tuple[Check, ...] = (
         "read the message, which counts the nodes of each reason; compare the pod's spec with the nodes with GPUs",
         (),
         CLUSTER,
+    ),
+    Check(
+        "sc.maintenance",
+        "scheduler",
+        "Maintenance by this collection",
+        _find_maintenance,
+        ("SchedulingDisabled", "node(s) were unschedulable"),
+        "a run of this collection was interrupted, or cordon_gpu_node has found a fault of the node",
+        "repeat the interrupted playbook, or repair the node and end its maintenance with the role gpu_node_maintenance (tasks_from: end)",
     ),
     Check(
         "sc.quota",

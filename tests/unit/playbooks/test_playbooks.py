@@ -5,10 +5,15 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 
 import pytest
+from fakes.kubernetes_api import node
+from fakes.loopback_api import serve_in_thread, write_kubeconfig
+from fakes.small_cluster import SmallCluster
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.plan import describe_maintenance
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE, ROOT
 from ansible_collections.gpu.kubernetes.tests.unit.playbook_files import find_included_role, read_plays
 
@@ -286,6 +291,7 @@ def test_node_is_cordoned_by_its_own_row_of_the_report(evaluate):
     [task] = read_plays("cordon_gpu_node.yml")[-1]["tasks"]
     report, only = task["vars"]["__report"], "hostvars[groups['gpu_nodes_of_alert'][0]]"
     assert report.count(only) == 1
+    assert find_included_role(task) == ("gpu_node_maintenance", "begin")
     names = {**task["vars"], "__report": report.replace(only, "hostvars[inventory_hostname]")}
     record = {"ansible.builtin.set_fact": {"is_cordoned": True}, "when": task["when"], "vars": names}
     hosts = {
@@ -299,3 +305,22 @@ def test_node_is_cordoned_by_its_own_row_of_the_report(evaluate):
         gpu_alert_node="n1",
     )
     assert found == {host: is_cordoned for host, (_rows, is_cordoned) in REPORTS.items()}
+
+
+def test_cordon_of_a_node_leaves_time_reason_and_remedy_in_its_annotation(run, tmp_path):
+    """The host does not answer; the API server is a fake."""
+    cluster = SmallCluster({**node("n1", 2, allocatable=1), "kind": "Node"})
+    hosts = {"n1.example.com": {"ansible_host": "127.0.0.1", "ansible_port": 9, "gpu_node_name": "n1"}}
+    options = {"gpu_alert_node": "n1", "gpu_doctor_checks": ["kl.unhealthy"]}
+    with serve_in_thread(cluster):
+        options["gpu_kubeconfig"] = str(write_kubeconfig(cluster.url, tmp_path / "kubeconfig"))
+        inventory = {"gpu_nodes": {"hosts": hosts}}
+        code, output = run(inventory, ROOT / "playbooks" / "cordon_gpu_node.yml", **options)
+    assert code == 0, output
+    found = cluster.objects["Node", "", "n1"]
+    assert found["spec"]["unschedulable"] is True
+    message = describe_maintenance(found)["message"]
+    assert re.match(
+        r"is cordoned, and in maintenance by this collection since 20\S+Z for a fault or failed exam", message
+    )
+    assert "uncordon the node with the role gpu_node_maintenance (tasks_from: end)" in message

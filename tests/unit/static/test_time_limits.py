@@ -13,7 +13,9 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._restore.script imp
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
 # Modules of this collection have limits of their own, and so have uri, get_url and reboot.
-LIMITED = re.compile(r"ansible[.]builtin[.](command|shell|systemd_service)|kubernetes[.]core[.]\w+")
+LIMITED = re.compile(
+    r"ansible[.]builtin[.](command|shell|systemd_service|service_facts|apt|dnf|rpm_key|package_facts|unarchive)|kubernetes[.]core[.]\w+"
+)
 #: A command that coreutils' timeout ends.
 ENDED = re.compile(r"(\{\{ )?\['timeout', '\d+', |\{\{ \['timeout', '\d+'\] [+]")
 FILES = sorted(path for folder in ("tasks", "handlers") for path in (ROOT / "roles").glob(f"*/{folder}/**/*.yml"))
@@ -33,7 +35,7 @@ def has_own_limit(task):
     return ENDED.match(str(command.get("argv"))) is not None
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(ROOT / "roles")))
+@pytest.mark.parametrize("path", [*FILES, *PLAYBOOKS], ids=lambda path: str(path.relative_to(ROOT)))
 def test_tasks_that_wait_for_programs_have_a_time_limit(path):
     unlimited = [
         task["name"]

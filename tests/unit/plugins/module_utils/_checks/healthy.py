@@ -114,6 +114,7 @@ NODE: dict[str, Any] = {
     "ready": True,
     "reason": "",
     "schedulable": True,
+    "maintenance": None,
     "labelled": True,
     "lease_age_seconds": 4.0,
     "capacity": {"nvidia.com/gpu": 2},

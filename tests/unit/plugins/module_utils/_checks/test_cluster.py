@@ -11,6 +11,7 @@ from fakes.kubernetes_api import FakeCluster, node, pod
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.cluster import read_cluster
 from ansible_collections.gpu.kubernetes.plugins.module_utils._checks.judge import judge
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.plan import ANNOTATION, Maintenance
 
 NOW = datetime(2026, 11, 27, 12, 0, 0, tzinfo=timezone.utc)
 VOLUME = {"name": "plugins", "hostPath": {"path": "/var/lib/kubelet/device-plugins"}}
@@ -109,6 +110,16 @@ def test_node_with_gpus_of_another_vendor_needs_no_plugin_of_nvidia() -> None:
     cluster = DoctorCluster([other], [pod("job", on="w1", containers=limits)])
     assert read_cluster(cluster)["nodes"]["w1"]["pods"] == ["uid-job"]  # type: ignore[arg-type]
     assert find(cluster) == [("kl.unhealthy", "w1", "1 of 2 amd.com/gpu are healthy")]
+
+
+def test_node_that_this_collection_left_cordoned_warns_with_time_and_reason() -> None:
+    record = Maintenance(True, "driver 580", "2026-11-27T07:00:00Z").as_text()
+    left = node("w1", 2, annotations={ANNOTATION: record}, unschedulable=True)
+    [(check, host, detail)] = find(DoctorCluster([left], [plugin("p1", "w1")]), "warn")
+    assert (check, host) == ("sc.maintenance", "w1")
+    assert (
+        "cordoned, and in maintenance by this collection since 2026-11-27T07:00:00Z for driver 580; run its" in detail
+    )
 
 
 FAULTS = [

@@ -335,6 +335,7 @@ WARNINGS: list[tuple[str, dict[str, Any]]] = [
             ]
         },
     ),
+    ("sc.maintenance", {"c/nodes/gpu1/maintenance": "is cordoned, and in maintenance by this collection"}),
     (
         "sc.taint",
         {
@@ -703,6 +704,7 @@ def test_select_checks_takes_ids_and_layers() -> None:
         "hw.ecc",
         "sc.taint",
         "sc.other",
+        "sc.maintenance",
         "sc.quota",
         "sc.extender",
     }

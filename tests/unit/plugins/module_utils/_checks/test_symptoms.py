@@ -70,6 +70,7 @@ SYMPTOMS = [
     ("0/3 nodes are available: 3 Insufficient nvidia.com/gpu.", ["sc.free", "pl.count"]),
     ("Warning  UnexpectedAdmissionError  GetPreferredAllocation rpc failed with error", ["pl.preferred"]),
     ("0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.", ["sc.other"]),
+    ("gpu9 Ready,SchedulingDisabled <none> 3d v1.34.4", ["sc.maintenance"]),
     ("0/3 nodes are available: 3 node(s) had untolerated taint {nvidia.com/gpu: present}", ["sc.taint"]),
     ('pods "a" is forbidden: exceeded quota: gpus, requested: requests.nvidia.com/gpu=1', ["sc.quota"]),
     ('Post "http://10.96.0.9:32766/gpushare-scheduler/filter": dial tcp: connect: connection refused', ["sc.extender"]),

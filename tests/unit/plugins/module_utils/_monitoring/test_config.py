@@ -9,7 +9,9 @@ import json
 
 import pytest
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.controller import build_result
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
+from ansible_collections.gpu.kubernetes.plugins.module_utils._config.redact import MASK
 from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring import config, scrape
 from ansible_collections.gpu.kubernetes.plugins.module_utils._monitoring.config import Observed, Params
 
@@ -131,6 +133,31 @@ def test_targets_of_other_hosts_keep_the_rules() -> None:
 def test_configuration_that_cannot_be_changed_is_refused(observed: Observed, options, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         present(observed, **options)
+
+
+SECRETS = """\
+- job_name: basic
+  basic_auth: {username: me, password: hunter-basic}
+- job_name: bearer
+  authorization: {credentials: hunter-bearer}
+- job_name: old
+  bearer_token: hunter-old
+remote_write:
+- url: https://me:hunter-url@metrics.example.com/push
+  headers: {X-Scope: hunter-header}
+"""
+
+
+def test_diff_masks_the_credentials_of_all_jobs() -> None:
+    """Those of others and that of the own job, on the lines that stay and on those that change."""
+    options = {"basic_auth": {"username": "me", "password": "hunter-own"}}
+    start = Observed(PATH, CONFIG + SECRETS.encode(), None)
+    plan = present(start, options=options)
+    assert b"hunter-own" in apply(start, plan).config
+    [shown] = [each for each in build_result(plan, [], SYNTAX, diff=True)["diff"] if each["after_header"] == PATH]
+    assert "hunter" not in f"{shown}"
+    assert [part.count(MASK) for part in (shown["before"], shown["after"])] == [5, 6]
+    assert "job_name: old" in shown["before"]
 
 
 def test_target_with_labels_has_text_alone() -> None:
