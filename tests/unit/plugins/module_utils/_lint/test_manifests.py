@@ -122,6 +122,10 @@ def test_command_reports_in_four_formats(capsys, tmp_path):
         "1",
         ["GPU003"],
     )
+    [failure] = [case.find("failure") for case in suite if case.find("failure") is not None]
+    [finding] = report["findings"]
+    assert finding["message"] in failure.text
+    assert finding["fix"] in failure.text
     baseline = tmp_path / "baseline.txt"
     baseline.write_text(json.dumps(report))
     assert run(capsys, path, "--baseline", baseline)[0] == 0
