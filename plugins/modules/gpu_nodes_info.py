@@ -199,6 +199,11 @@ nodes:
     plugin_pod:
       description: The device plugin's pod on the node, or empty.
       type: str
+    plugin_stale:
+      description:
+        - Whether that pod runs on the Ready node with the current configuration, and has registered other units than expected, healthy or not.
+        - A plugin that reads the GPUs only when it starts then has to be restarted.
+      type: bool
     unmanaged_plugins:
       description: Other device plugins on the node that register the same GPUs, as C(namespace/owner).
       type: list
@@ -246,6 +251,7 @@ nodes:
       gpu_allocated:
         nvidia.com/gpu: 2
       plugin_pod: nvidia-device-plugin-daemonset-x7k2p
+      plugin_stale: false
       unmanaged_plugins: []
       gpu_operator: []
       container_runtime_version: containerd://2.1.4

@@ -138,6 +138,13 @@ skipped:
   returned: success and failure
   type: dict
   sample: {GPU013: nodes not known}
+unreadable:
+  description:
+    - The files of folders in O(paths) that cannot be read, as sentences. The other files are checked, and the task fails.
+  returned: success and failure
+  type: list
+  elements: str
+  sample: []
 summary:
   description: The number of objects, of those with pods, and of findings by severity.
   returned: success and failure
@@ -165,8 +172,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.lint import b
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.live import read_facts, read_workloads
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.manifests import (
     ReadError,
-    find_files,
-    read_file,
+    read_path,
     read_text,
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.writers import FORMATS
@@ -198,11 +204,12 @@ def main() -> None:
         module.fail_json(msg="There is nothing to check; set paths, content or live.")
     cluster = connect(module) if params["live"] or params["cluster"] else None
     known: set[str] = set()
+    unreadable: list[str] = []
     try:
-        documents = [each for path in params["paths"] for name in find_files(path) for each in read_file(name)]
+        documents = [each for path in params["paths"] for each in read_path(path, unreadable)]
         documents += read_text(params["content"], "content") if params["content"] else []
         documents += read_workloads(cluster, params["namespaces"]) if cluster and params["live"] else []
-        saved = [each for path in params["cluster_paths"] for name in find_files(path) for each in read_file(name)]
+        saved = [each for path in params["cluster_paths"] for each in read_path(path)]
         context = build_context(
             saved,
             default_runtime=params["default_runtime"],
@@ -221,7 +228,10 @@ def main() -> None:
         return
     result = lint(documents, context, known)
     text, grave = FORMATS["text"](result), result.count_grave(params["fail_on"])
-    answer = {**result.as_dict(), "text": text, "report": FORMATS[params["format"]](result)}
+    report = FORMATS[params["format"]](result)
+    answer = {**result.as_dict(), "unreadable": unreadable, "text": text, "report": report}
+    if unreadable:
+        module.fail_json(msg=f"{' '.join(unreadable)} The other files were checked. {text}", **answer)
     if grave:
         module.fail_json(msg=f"{grave} findings are {params['fail_on']}s or graver. {text}", **answer)
     module.exit_json(changed=False, **answer)

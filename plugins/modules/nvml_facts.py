@@ -178,6 +178,11 @@ ansible_facts:
           type: int
           returned: always
           sample: 6
+        machine:
+          description: Product name of the machine, as its firmware reports it. V(none) without one, as on many machines with Arm processors.
+          type: str
+          returned: always
+          sample: PowerEdge R7525
         driver:
           description:
             - The driver as the system shows it. V(none) if it was not requested, or did not answer in time.

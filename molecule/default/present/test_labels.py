@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from fakes.nvml import nvml_profile
+from lab import gpus
 
 testinfra_hosts = ["ansible://gpu_nodes"]
 
@@ -27,6 +29,13 @@ def test_product_and_memory_are_those_of_a_gpu_of_the_node(labels: dict[str, str
     known = {"NVIDIA-A100-SXM4-40GB": "40960", "Tesla-T4": "15360"}
     assert labels["nvidia.com/gpu.memory"] == known[labels["nvidia.com/gpu.product"]]
     assert labels["accelerator"]
+
+
+def test_versions_are_those_of_the_simulated_driver(host: Any, settings: Any, labels: dict[str, str]) -> None:
+    [node] = [node for node in settings.nodes if node.name == host.check_output("hostname")]
+    driver = nvml_profile.sections(gpus.profile(node).read_text())[0]
+    assert labels["nvidia.com/cuda.driver-version.full"] == driver["driver_version"]
+    assert labels["nvidia.com/cuda.runtime-version.full"] == driver["cuda_version"]
 
 
 def test_nodes_without_gpus_have_no_label(api: Any) -> None:

@@ -19,13 +19,12 @@ from fakes.gpu_sysfs import RENDER_GROUP
 from lab import cluster, vendors
 from lab import fingerprint as prints
 from lab.fakes.build import CLINFO, ROCMINFO
-from lab.strategies import FIRST, GPU, SECOND
+from lab.strategies import FIRST, GPU, SECOND, list_plugins
 from lab.wait import until
 
 AMD, INTEL, PARTITION = "amd.com/gpu", "gpu.intel.com/i915", "amd.com/cpx_nps4"
 PRESENT = {AMD: "gpu-kubernetes/amd.present", INTEL: "gpu-kubernetes/intel.present"}
-PLUGINS = {AMD: "name=amdgpu-dp-ds", INTEL: "app=intel-gpu-plugin"}
-TAGS = ("--tags", "labels,device_plugin,sharing")
+TAGS = ("--tags", "driver,labels,device_plugin,sharing")
 LABELLER = {"gpu_feature_discovery_components": ["amd_labeller"]}
 #: The kind by which AMD's GPU operator owns the device plugin, without its schema, and an object of it.
 OPERATOR_KIND: dict[str, Any] = {
@@ -66,13 +65,13 @@ def before(settings: Any) -> dict[str, str]:
 
 
 @pytest.fixture
-def set_gpus(settings: Any) -> Callable[[str, str], None]:
-    """Give the two nodes the GPUs of two cases of tests/fakes/gpu_sysfs.py."""
+def set_gpus(settings: Any) -> Callable[..., None]:
+    """Give the two nodes the GPUs of two cases of tests/fakes/gpu_sysfs.py, beside those of NVIDIA; with ``alone`` not on the second node."""
 
-    def set_both(first: str, second: str) -> None:
+    def set_both(first: str, second: str, alone: bool = False) -> None:
         machines = {node.name: node for node in settings.nodes}
         vendors.set_gpus(machines[FIRST], first)
-        vendors.set_gpus(machines[SECOND], second)
+        vendors.set_gpus(machines[SECOND], second, alone)
 
     return set_both
 
@@ -86,22 +85,6 @@ def run(playbook: Any) -> Run:
         return code, sum(counts["changed"] for counts in recap.values()), " ".join(printed.split())
 
     return execute
-
-
-@pytest.fixture
-def restart_plugin(api: Any) -> Callable[[str], None]:
-    """Delete the pods of a vendor's device plugin, as after a change of the partitions, and wait for new ones."""
-
-    def restart(resource: str) -> None:
-        def list_uids() -> set[str]:
-            pods = api.list_namespaced_pod("kube-system", label_selector=PLUGINS[resource]).items
-            return {pod.metadata.uid for pod in pods if pod.status.phase == "Running"}
-
-        former = list_uids()
-        api.delete_collection_namespaced_pod("kube-system", label_selector=PLUGINS[resource])
-        until(list_uids, lambda found: len(found) == len(former) and not found & former)
-
-    return restart
 
 
 @pytest.fixture
@@ -209,6 +192,19 @@ def test_smoke_test_passes_on_both_nodes(run: Run, api: Any) -> None:
     assert left == []
 
 
+def test_report_has_the_gpus_of_all_vendors(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    for written in (1, 0):
+        code, changed, printed = run("verify_gpu_cluster", gpu_verify_report_path=str(path))
+        assert (code, changed) == (0, written), printed
+    nodes = {node["node"]: node for node in json.loads(path.read_text())["nodes"]}
+    offered = {name: node["kubernetes"]["resources"] for name, node in nodes.items()}
+    assert offered == {FIRST: {GPU: 8, AMD: 2}, SECOND: {GPU: 2, INTEL: 1}}
+    assert {name: node["gpus"]["count"] for name, node in nodes.items()} == {FIRST: 10, SECOND: 3}
+    products = {product["name"]: product["count"] for product in nodes[FIRST]["gpus"]["products"]}
+    assert products["AMD Instinct MI300X OAM"] == 2
+
+
 def test_labels_go_with_the_labeller(run: Run, api: Any) -> None:
     code, _changed, printed = run("deploy_feature_discovery", **LABELLER, gpu_feature_discovery_state="absent")
     assert code == 0, printed
@@ -216,13 +212,12 @@ def test_labels_go_with_the_labeller(run: Run, api: Any) -> None:
     assert "node-feature-discovery" not in {each.metadata.name for each in api.list_namespace().items}
 
 
-def test_partitions_are_offered_in_both_namings(
-    set_gpus: Any, run: Run, restart_plugin: Any, read_allocatable: Any
-) -> None:
+def test_partitions_are_offered_in_both_namings(set_gpus: Any, run: Run, read_allocatable: Any) -> None:
+    """AMD's plugin is restarted, since it reads the partitions when it starts."""
     set_gpus("amd-cpx", "intel-i915")
-    restart_plugin(AMD)
-    code, _changed, printed = run("deploy_device_plugin")
-    assert code == 0, printed
+    for words in (("--check",), ()):
+        code, changed, printed = run("deploy_device_plugin", *words)
+        assert (code, changed) == (0, 1), printed
     assert read_allocatable(FIRST) == {GPU: "8", AMD: "4"}
     code, changed, printed = run("deploy_device_plugin", k8s_device_plugin_amd_naming="mixed")
     assert (code, changed > 0) == (0, True), printed
@@ -253,16 +248,28 @@ def test_second_advertiser_is_refused(set_gpus: Any, run: Run, settings: Any, tm
     assert "DeviceConfig" in printed
 
 
-def test_node_with_gpus_of_both_vendors_offers_both(
-    set_gpus: Any, run: Run, restart_plugin: Any, api: Any, read_allocatable: Any
+def test_node_with_gpus_of_intel_alone_offers_only_these(
+    set_gpus: Any, run: Run, api: Any, read_allocatable: Any
 ) -> None:
+    set_gpus("amd", "intel-i915", alone=True)
+    code, changed, printed = run("site", *TAGS)
+    assert (code, changed > 0) == (0, True), printed
+    until(lambda: read_allocatable(SECOND), lambda found: found == {INTEL: "1"})
+    assert [name for name in api.read_node(SECOND).metadata.labels if name.startswith("nvidia.com/gpu")] == []
+    assert set(list_plugins(api)) == {FIRST}
+    assert read_present(api) == {AMD: [FIRST], INTEL: [SECOND]}
+
+
+def test_node_with_gpus_of_both_vendors_offers_both(set_gpus: Any, run: Run, api: Any, read_allocatable: Any) -> None:
     set_gpus("amd", "mixed")
-    restart_plugin(AMD)
     code, changed, printed = run("site", *TAGS)
     assert (code, changed > 0) == (0, True), printed
     assert read_allocatable(FIRST) == {GPU: "8", AMD: "2"}
     assert read_allocatable(SECOND) == {GPU: "2", AMD: "2", INTEL: "1"}
     assert read_present(api) == {AMD: [FIRST, SECOND], INTEL: [SECOND]}
+    for words in ((), ("--check",)):
+        code, changed, printed = run("site", *TAGS, *words)
+        assert (code, changed) == (0, 0), printed
 
 
 def test_undo_leaves_nothing(

@@ -13,7 +13,7 @@ from .._sharing.catalogue import STRATEGIES, strategy_of
 from .._sharing.plugin_config import Request, build_config
 from .._vendors import OTHERS, SERVED
 from .labels.devices import PREFIX, build_device_labels, build_product_counts
-from .labels.gfd import build_gfd_labels, build_version_labels, format_product, get_profile
+from .labels.gfd import build_gfd_labels, build_machine_label, build_version_labels, format_product, get_profile
 from .labels.plan import read_labels
 from .labels.record import Labels
 
@@ -100,6 +100,7 @@ def _build_nvidia_labels(
         return {**labels, "nvidia.com/gpu.count": "0"}
     return {
         **labels,
+        **build_machine_label(facts.get("machine")),
         **build_gfd_labels(working, smallest, config, facts.get("source") == "nvml"),
         **build_product_counts("nvidia", [str(gpu.get("name") or "") for gpu in working]),
     }

@@ -62,6 +62,7 @@ class NodeReport:
     gpu_capacity: dict[str, int] = field(default_factory=dict)
     gpu_allocated: dict[str, int] = field(default_factory=dict)
     plugin_pod: str = ""
+    plugin_stale: bool = False
     unmanaged_plugins: list[str] = field(default_factory=list)
     gpu_operator: list[str] = field(default_factory=list)
     container_runtime_version: str = ""
@@ -139,6 +140,7 @@ def _build_report(state: NodeState, on_node: Sequence[Object], operator: GpuOper
         reason=make_printable(find_note(state) if state.ok else explain_difference(state)),
         **count_gpu_resources(node, on_node),
         plugin_pod=get_name(state.plugin or {}),
+        plugin_stale=state.is_plugin_stale,
         unmanaged_plugins=find_other_plugins(on_node, state.query),
         gpu_operator=operator.find_parts(get_labels(node)) if operator and state.node is not None else [],
         container_runtime_version=_get_runtime_version(node),

@@ -153,6 +153,14 @@ class NodeState:
         return not self.query.pod_annotations or self.expected == 0 or not explain_failure(self.plugin or {})
 
     @property
+    def is_plugin_stale(self) -> bool:
+        """Return whether a current plugin pod runs on the Ready node, and has registered other units than expected, healthy or not."""
+        node = self.node or {}
+        runs = self.plugin is not None and self.is_current and not explain_failure(self.plugin)
+        has_others = any(get_capacity(node, name) != units for name, units in self.wrong.items())
+        return is_ready(node) and self.has_booted and runs and has_others
+
+    @property
     def ok(self) -> bool:
         """Return whether the node is Ready and has the expected GPUs and plugin."""
         ready = self.node is not None and is_ready(self.node)

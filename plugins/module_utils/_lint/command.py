@@ -4,7 +4,7 @@
 """The linter as a command: ``python -m ansible_collections.gpu.kubernetes.plugins.module_utils._lint.command PATH ...``.
 
 It needs no Ansible, except for --live and --kubeconfig, which use its API client. It exits with 0 without a finding as grave as --fail-on, with 1 with
-one, with 2 for input that cannot be read, and with 3 for a cluster that cannot be read.
+one, with 2 for input that cannot be read, also if that is a file of a folder whose other files are checked, and with 3 for a cluster that cannot be read.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Sequence
 from .._kube_error import ApiError
 from .lint import Result, build_context, lint, read_baseline
 from .live import read_facts, read_workloads
-from .manifests import ReadError, find_files, read_file, read_text
+from .manifests import ReadError, read_path, read_text
 from .model import SEVERITIES, Document
 from .writers import FORMATS
 
@@ -77,15 +77,11 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def read_paths(paths: Sequence[str]) -> list[Document]:
-    """Return the objects of files, folders and standard input. Raises ReadError."""
+def read_paths(paths: Sequence[str], unreadable: list[str] | None = None) -> list[Document]:
+    """Return the objects of files, folders and standard input; see `read_path`. Raises ReadError."""
     found: list[Document] = []
     for path in paths:
-        if path == "-":
-            found += read_text(sys.stdin.read(), path)
-        else:
-            for name in find_files(path):
-                found += read_file(name)
+        found += read_text(sys.stdin.read(), path) if path == "-" else read_path(path, unreadable)
     return found
 
 
@@ -102,13 +98,13 @@ def connect(options: argparse.Namespace) -> Cluster | None:
     return open_cluster({name: value for name, value in named.items() if value})
 
 
-def run(options: argparse.Namespace) -> Result:
-    """Return the result. Raises ReadError, ApiError, ImportError, OSError and ValueError."""
+def run(options: argparse.Namespace, unreadable: list[str]) -> Result:
+    """Return the result; *unreadable* gets what `read_path` adds. Raises ReadError, ApiError, ImportError, OSError and ValueError."""
     known = set()
     if options.baseline:
         with open(options.baseline, encoding="utf-8") as file:
             known = read_baseline(json.load(file))
-    documents, saved = read_paths(options.paths), read_paths(options.context)
+    documents, saved = read_paths(options.paths, unreadable), read_paths(options.context)
     cluster = connect(options)
     documents += read_workloads(cluster, options.namespace) if cluster and options.live else []
     context = build_context(
@@ -124,8 +120,9 @@ def run(options: argparse.Namespace) -> Result:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the findings; returns an exit status."""
     options = parse_arguments(arguments)
+    unreadable: list[str] = []
     try:
-        result = run(options)
+        result = run(options, unreadable)
     except ApiError as error:
         sys.stderr.write(f"error: {error}\n")
         return 3
@@ -136,6 +133,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"error: {error}\n")
         return 2
     sys.stdout.write(FORMATS[options.format](result))
+    if unreadable:
+        sys.stderr.write("".join(f"error: {each}\n" for each in unreadable))
+        return 2
     return int(result.count_grave(options.fail_on) > 0)
 
 

@@ -51,6 +51,22 @@ def find_files(path: str) -> list[str]:
     return sorted(found)
 
 
+def read_path(path: str, unreadable: list[str] | None = None) -> list[Document]:
+    """Return the objects of a file, or of all manifests in a folder.
+
+    A folder's files that cannot be read are added to *unreadable*, as sentences. Without it, and for a file, raises ReadError.
+    """
+    found: list[Document] = []
+    for name in find_files(path):
+        try:
+            found += read_file(name)
+        except ReadError as error:
+            if unreadable is None or name == path:
+                raise
+            unreadable.append(str(error))
+    return found
+
+
 def read_file(path: str) -> list[Document]:
     """Return the objects of a file. Raises ReadError."""
     try:
@@ -67,7 +83,10 @@ def read_file(path: str) -> list[Document]:
 
 
 def read_text(text: str, source: str) -> list[Document]:
-    """Return the objects of a text with one or several documents of YAML or JSON; a List counts as its items. Raises ReadError."""
+    """Return the objects of a text with one or several documents of YAML or JSON; a List counts as its items. Raises ReadError.
+
+    JSON patches, as kustomize has them, are left out.
+    """
     if YAML_MISSING:
         raise ReadError(YAML_MISSING)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -80,7 +99,7 @@ def read_text(text: str, source: str) -> list[Document]:
             _mark(node, "", lines, most)
             value = _Constructor().construct_document(node)
             documents += split_list(value, source, lines)
-            if not isinstance(value, Mapping):
+            if not isinstance(value, Mapping) and not _is_patch(value):
                 others.append(lines.get("", 1))
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
@@ -96,6 +115,14 @@ def read_text(text: str, source: str) -> list[Document]:
     if others and not documents:
         raise ReadError(f"{source}, line {others[0]}: a document is not a Kubernetes object, which is a mapping.")
     return documents
+
+
+def _is_patch(value: Any) -> bool:
+    return (
+        isinstance(value, list)
+        and bool(value)
+        and all(isinstance(each, Mapping) and "op" in each and "path" in each for each in value)
+    )
 
 
 def _mark(node: Any, pointer: str, lines: dict[str, int], most: int) -> None:

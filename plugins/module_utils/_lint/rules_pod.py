@@ -11,9 +11,9 @@ from typing import Any, Iterator, Mapping
 from .._kubernetes.quantities import parse_quantity
 from .._vendors import BY_NAME, SERVED, vendor_of
 from .images import find_vendor
-from .model import Context, Problem, Workload, list_of, map_of
+from .model import Context, Document, Problem, Workload, list_of, map_of
 from .resources import HAMI, RETIRED, find_group, find_near, is_extended, is_standard
-from .walker import escape
+from .walker import escape, find_workloads
 
 _VISIBLE = (
     "NVIDIA_VISIBLE_DEVICES",
@@ -287,8 +287,14 @@ def find_own_choice(workload: Workload, _context: Context) -> Iterator[Problem]:
             )
 
 
+def _has_gpus(document: Document) -> bool:
+    """Return whether one pod of an object asks for GPUs, as workers beside a launcher do, or others add the resources, as to a ServingRuntime."""
+    pods = find_workloads([document])
+    return document.kind.endswith("Runtime") or any(list_gpus(each) or has_claims(each) for each in pods)
+
+
 def find_no_resource(workload: Workload, _context: Context) -> Iterator[Problem]:
-    if list_gpus(workload) or has_claims(workload) or serves_gpus(workload):
+    if serves_gpus(workload) or _has_gpus(workload.document):
         return
     runtime = workload.spec.get("runtimeClassName") == "nvidia"
     for pointer, container in workload.list_containers():

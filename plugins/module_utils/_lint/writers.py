@@ -23,12 +23,15 @@ def name_object(finding: Finding) -> str:
     return f"{name} container {finding.container}" if finding.container else name
 
 
+def _describe(finding: Finding) -> str:
+    """Return the object with what is wrong and the fix, as a sentence."""
+    return f"{name_object(finding)} {finding.message}; {finding.fix}."
+
+
 def write_text(result: Result) -> str:
     """Return one line for each finding, then what was skipped and the count."""
     lines = [
-        make_printable(
-            f"{each.source}:{each.line}: {each.severity} {each.rule} {name_object(each)} {each.message}; {each.fix}."
-        )
+        make_printable(f"{each.source}:{each.line}: {each.severity} {each.rule} {_describe(each)}")
         for each in result.findings
     ]
     lines += [f"skipped {number}: {reason}" for number, reason in result.skipped.items()]
@@ -61,7 +64,7 @@ def write_sarif(result: Result) -> str:
         {
             "ruleId": each.rule,
             "level": levels[each.severity],
-            "message": {"text": make_printable(f"{name_object(each)} {each.message}; {each.fix}.")},
+            "message": {"text": make_printable(_describe(each))},
             "locations": [
                 {"physicalLocation": {"artifactLocation": {"uri": each.source}, "region": {"startLine": each.line}}}
             ],
@@ -86,9 +89,7 @@ def write_junit(result: Result) -> str:
             ElementTree.SubElement(case, "skipped", message=result.skipped[rule.number])
         elif found:
             failure = ElementTree.SubElement(case, "failure", message=f"{len(found)} findings")
-            failure.text = "\n".join(
-                make_printable(f"{each.source}:{each.line}: {name_object(each)} {each.message}") for each in found
-            )
+            failure.text = "\n".join(make_printable(f"{each.source}:{each.line}: {_describe(each)}") for each in found)
     suite.set("failures", str(len({each.rule for each in result.findings})))
     suite.set("skipped", str(len(result.skipped)))
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(suite, encoding="unicode") + "\n"

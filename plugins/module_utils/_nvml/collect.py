@@ -16,6 +16,7 @@ from .model import Facts, Gpu
 
 DEFAULT_PCI_PATH = "/sys/bus/pci/devices"
 MODULE_VERSION = "/sys/module/nvidia/version"
+MACHINE = "sys/class/dmi/id/product_name"
 DRIVER, XID = "driver", "xid"
 MIN_SECONDS = 0.5  # for the last query, once the time is used up
 SUBSETS: tuple[str, ...] = (*TOPICS, DRIVER, XID)
@@ -67,7 +68,11 @@ def gather_facts(options: Options) -> Facts:
         )
         for gpu in _add_device_ids(facts.gpus, options)
     )
-    return facts._replace(gpus=tuple(gpus), nvswitches=pci.count_switches(options.pci_path))
+    return facts._replace(
+        gpus=tuple(gpus),
+        nvswitches=pci.count_switches(options.pci_path),
+        machine=driver.read_text(options.root, MACHINE),
+    )
 
 
 def gather_other_gpus(pci_path: str, timeout: float) -> tuple[list[dict[str, Any]], list[str]]:

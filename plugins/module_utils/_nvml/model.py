@@ -78,6 +78,7 @@ class Facts(NamedTuple):
     error: str | None = None
     driver: Mapping[str, Any] | None = None  # result of driver.read_driver, if requested
     xid_errors: Sequence[Mapping[str, Any]] | None = None  # result of driver.read_xids, if requested
+    machine: str | None = None  # the product name of the machine
 
     def as_dict(self) -> dict[str, Any]:
         """Plain JSON types."""

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The labels of NVIDIA's GPU feature discovery (GFD), with its values, from the facts of a node's GPUs and the configuration of its device plugin.
 
-Left out are ``multiprocessors`` and ``engines.*`` of MIG devices, which the facts do not have, ``gpu.machine``, ``gpu.clique``, ``vgpu.*``,
+Left out are ``multiprocessors`` and ``engines.*`` of MIG devices, which the facts do not have, ``gpu.clique``, ``vgpu.*``,
 ``gfd.timestamp``, and labels that GFD calls deprecated. The role mps sets ``mps.capable``, on nodes with its control daemon.
 
 Source: internal/lm of NVIDIA/k8s-device-plugin v0.20.
@@ -75,6 +75,11 @@ def build_version_labels(driver: Any, cuda: Any) -> Labels:
         parts = dict(zip(("major", "minor"), found.groups()))
         labels.update(_prefix("nvidia.com/cuda.runtime-version", {**parts, "full": str(cuda)}))
     return labels
+
+
+def build_machine_label(machine: Any) -> Labels:
+    """Return the label of the machine's product name, with GFD's value ``unknown`` without one."""
+    return {f"{GPU}.machine": format_product(str(machine or "")) or "unknown"}
 
 
 def find_family(capability: Any) -> str:

@@ -48,6 +48,7 @@ def test_facts_of_each_source(
         "xid_errors",
         "gpus",
         "nvswitches",
+        "machine",
         "error",
     }
     assert (nvml["source"], nvml["error"], len(nvml["gpus"])) == ("nvml", None, 8)

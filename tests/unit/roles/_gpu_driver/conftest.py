@@ -30,10 +30,10 @@ MODINFO = """#!/bin/sh
 [ "$3" = amdgpu ] || exit 1
 case $2 in
     filename) [ -e {folder}/installed ] && echo /lib/modules/x/updates/dkms/amdgpu.ko || echo /lib/modules/x/kernel/amdgpu.ko ;;
-    version) [ ! -e {folder}/installed ] || echo 6.14.14 ;;
+    version) [ ! -e {folder}/installed ] || cat {folder}/installed ;;
 esac
 """
-#: Fakes of roles: the entry point of each writes a line, and the packages change a file.
+#: Fakes of roles: the entry point of each writes a line, and the packages are a file with their version.
 LOG = """
 - ansible.builtin.shell: {{cmd: "echo '{line}' >> {folder}/log"}}
   changed_when: false
@@ -42,12 +42,13 @@ LOG = """
 PLAN = """
 - ansible.builtin.set_fact:
     vendor_packages_result:
-      packages: "{{{{ [] if '{folder}/installed' is exists else vendor_packages_names }}}}"
+      packages: "{{{{ [] if '{folder}/installed' is exists and lookup('file', '{folder}/installed') == requested else vendor_packages_names }}}}"
+  vars: {{requested: "{{{{ vendor_packages_version or '6.14.14' }}}}"}}
 """
 PRESENT = (
     PLAN
     + """
-- ansible.builtin.file: {{path: "{{{{ item }}}}", state: touch, mode: "0644"}}
+- ansible.builtin.copy: {{dest: "{{{{ item }}}}", content: "{{{{ vendor_packages_version or '6.14.14' }}}}", mode: "0644"}}
   loop: ["{folder}/installed", "{{{{ vendor_packages_state_dir }}}}/state/packages-{{{{ vendor_packages_set }}}}.json"]
   when: vendor_packages_result.packages | length > 0
 """
@@ -68,7 +69,7 @@ if not module.check_mode:
     version = folder / "root/sys/module/amdgpu/version"
     version.unlink(missing_ok=True)
     if (folder / "installed").exists() and not (folder / "stale").exists():
-        version.write_text("6.14.14\\n")
+        version.write_text((folder / "installed").read_text())
 module.exit_json(changed=True)
 """
 
@@ -124,6 +125,11 @@ class Machine:
         """Replace the tree by one without a driver."""
         shutil.rmtree(self.root / "sys")
         CASES["amd-no-driver"](self.root)
+
+    def install(self, version: str) -> None:
+        """Install and load the vendor's driver, as an earlier run does."""
+        for name in ("installed", "state/state/packages-amdgpu-driver.json", "root/sys/module/amdgpu/version"):
+            (self.folder / name).write_text(version)
 
     def has_packages(self) -> bool:
         """Whether the fake packages are installed."""

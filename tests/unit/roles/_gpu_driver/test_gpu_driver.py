@@ -57,6 +57,21 @@ def test_reboot_follows_a_drain_and_loads_the_driver_which_is_removed_again(mach
     )
 
 
+def test_other_version_replaces_the_installed_one_after_a_drain(machine, apply):
+    machine.install("6.12.12")
+    newer = {**REBOOTED, **OVER_SSH, "amdgpu_driver_version": "6.14.14"}
+    code, changes, output = apply("--check", **newer)
+    assert (code, changes > 0, machine.read_log()) == (0, True, []), output
+    assert "REQUIRED=True" in output
+    code, _changes, output = apply(**newer)
+    assert (code, machine.read_log()) == (0, [BEGIN, "vendor_packages present", BEGIN, "reboot", WAIT, END]), output
+    assert "REQUIRED=False" in output
+    assert (machine.root / "sys/module/amdgpu/version").read_text() == "6.14.14"
+    code, changes, output = apply(**newer)
+    assert (code, changes) == (0, 0), output
+    assert "reboot" not in machine.read_log()
+
+
 def test_state_that_the_playbook_passes_to_the_role_of_any_vendor_removes_the_driver(machine, apply):
     apply(**VENDOR)
     assert machine.has_packages()

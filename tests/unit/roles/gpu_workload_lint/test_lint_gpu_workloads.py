@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 
 import pytest
@@ -64,6 +65,17 @@ def test_findings_are_printed_as_one_line_for_programs(lint, tmp_path):
     [line] = [each for each in output.splitlines() if each.startswith('{"schema"')]
     assert json.loads(line) == json.loads(report.read_text(encoding="utf-8"))
     assert "error GPU003 Pod" not in output
+
+
+def test_other_files_of_a_folder_with_an_unreadable_one_are_checked(lint, tmp_path):
+    (tmp_path / "a.yaml").write_text("image: {{ .Values.image }}\n  x: [")
+    (tmp_path / "b.json").write_text(json.dumps(POD).replace("4", "0.5"), encoding="utf-8")
+    code, output = lint(gpu_workload_lint_paths=[str(tmp_path)], gpu_workload_lint_fail_on="never")
+    assert code == 2, output
+    assert "error GPU003 Pod/team/train" in output
+    assert re.search(
+        r"a\.yaml, line \d+: it is a template; render it first \(helm template\)\. The other files were checked", output
+    )
 
 
 def test_workloads_of_a_cluster(lint, tmp_path):

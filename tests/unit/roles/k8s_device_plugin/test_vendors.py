@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from fakes import gpu_sysfs
@@ -22,12 +23,12 @@ OFFERED = {
 }
 
 
-def run_plugins(cluster):
+def run_plugins(cluster, all_offered=OFFERED, suffix="x"):
     """Act as the DaemonSet controller, the kubelet and the plugins on the only node."""
     worker = cluster.objects["Node", "", "w1"]
-    for name, offered in OFFERED.items():
+    for name, offered in all_offered.items():
         daemon_set = cluster.objects.get(("DaemonSet", "kube-system", name))
-        pod = ("Pod", "kube-system", f"{name}-x")
+        pod = ("Pod", "kube-system", f"{name}-{suffix}")
         template = daemon_set["spec"]["template"] if daemon_set else {}
         if not daemon_set:
             cluster.objects.pop(pod, None)
@@ -49,17 +50,17 @@ def run_plugins(cluster):
 def deploy(run, tmp_path):
     """Run the role for both vendors on a node with GPUs of both: exit code and output."""
     gpu_sysfs.replace_tree(tmp_path / "gpus", "mixed")
-    tasks = [
-        {
-            "ansible.builtin.include_role": {"name": "gpu.kubernetes.k8s_device_plugin"},
-            "vars": {"k8s_device_plugin_provider": "{{ item }}"},
-            "loop": ["amd", "intel"],
-        }
-    ]
     playbook = tmp_path / "plugins.yml"
-    playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
 
-    def run_role(server):
+    def run_role(server, *options, providers=("amd", "intel")):
+        tasks = [
+            {
+                "ansible.builtin.include_role": {"name": "gpu.kubernetes.k8s_device_plugin"},
+                "vars": {"k8s_device_plugin_provider": "{{ item }}"},
+                "loop": list(providers),
+            }
+        ]
+        playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
         variables = {
             **HERE,
             "gpu_node_name": "w1",
@@ -67,7 +68,7 @@ def deploy(run, tmp_path):
             "gpu_kubeconfig": str(write_kubeconfig(server.url, tmp_path / "kubeconfig")),
             "k8s_device_plugin_wait_timeout": 20,
         }
-        code, output = run({"all": {"hosts": {"h1": variables}}}, playbook)
+        code, output = run({"all": {"hosts": {"h1": variables}}}, playbook, *options)
         return code, " ".join(output.split())
 
     return run_role
@@ -135,3 +136,26 @@ def test_broken_hosts_and_other_owners_are_refused_before_a_change(deploy, tmp_p
         assert code != 0
         assert "Host h1: its AMD GPUs are partitioned in different ways (cpx_nps4 and spx_nps1)" in output
         assert find_names(server) == []
+
+
+def test_plugin_of_amd_restarts_once_after_a_change_of_the_partitions(deploy, tmp_path):
+    """It reads the GPUs when it starts."""
+    [name, _intel], gpus = OFFERED, tmp_path / "gpus"
+    cluster, started = make_cluster(), []
+
+    def start_missing_pod(cluster):
+        if not cluster.all("Pod"):
+            started.append(4 if (gpus / "sys/devices/platform").exists() else 2)
+            run_plugins(cluster, {name: {"amd.com/gpu": started[-1]}}, str(len(started)))
+
+    cluster.before_read = start_missing_pod
+    with serve_in_thread(cluster) as server:
+        gpu_sysfs.replace_tree(gpus, "amd")
+        code, output = deploy(server, providers=["amd"])
+        assert (code, started[-1]) == (0, 2), output
+        [pod] = server.all("Pod")
+        gpu_sysfs.replace_tree(gpus, "amd-cpx")
+        code, output = deploy(server, "--check", providers=["amd"])
+        assert (code, re.findall(r"changed=(\d+)", output), server.all("Pod")) == (0, ["1"], [pod]), output
+        code, output = deploy(server, providers=["amd", "amd"])
+        assert (code, re.findall(r"changed=(\d+)", output), started[-1]) == (0, ["1"], 4), output

@@ -34,6 +34,7 @@ BASE = {
     "nvidia.com/gpu.present": "true",
     "nvidia.com/gpu.count": "1",
     "nvidia.com/gpu.product": "Tesla-T4",
+    "nvidia.com/gpu.machine": "unknown",
     "nvidia.com/gpu.memory": "15360",
     "nvidia.com/gpu.mode": "unknown",
     "nvidia.com/gpu.replicas": "1",

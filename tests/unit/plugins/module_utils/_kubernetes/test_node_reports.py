@@ -137,3 +137,32 @@ def test_assess_nodes_without_the_pod_of_the_mps_daemon() -> None:
     assert (report.as_dict()["plugin_pod"], report.ok) == ("plugin-x", True)
     [report] = assess_nodes([node("w1", 1)], [daemon], QUERY, {"w1": 1})
     assert report.as_dict()["plugin_pod"] == ""
+
+
+@pytest.mark.parametrize(
+    ("shown", "pods", "stale"),
+    [
+        (node("w1", 2), [plugin()], True),
+        (node("w1", 4), [plugin()], False),
+        (node("w1", 4, 3), [plugin()], False),  # an unhealthy GPU
+        (node("w1", 4, 0), [plugin()], False),
+        (node("w1", 2, ready=False), [plugin()], False),
+        (node("w1", 2), [plugin(waiting("CrashLoopBackOff"))], False),
+        (node("w1", 2), [plugin(annotations={"sum": "former"})], False),
+        (node("w1"), [], False),
+    ],
+)
+def test_plugin_is_stale_if_it_runs_and_has_registered_other_units(shown: Any, pods: Any, stale: bool) -> None:
+    for each in pods:
+        each["metadata"]["annotations"].setdefault("sum", "1")
+    query = Query(pod_annotations={"sum": "1"})
+    assert [each.plugin_stale for each in assess_nodes([shown], pods, query, {"w1": 4})] == [stale]
+
+
+def test_plugin_of_a_former_resource_is_not_stale() -> None:
+    """The kubelet reports the capacity of a resource without a plugin for some minutes."""
+    shown = node("w1", 2, 0)
+    for amounts in (shown["status"]["capacity"], shown["status"]["allocatable"]):
+        amounts["amd.com/cpx_nps4"] = "4"
+    wanted = {"w1": {"nvidia.com/gpu": 0, "amd.com/cpx_nps4": 4}}
+    assert [each.plugin_stale for each in assess_nodes([shown], [plugin()], QUERY, wanted)] == [False]

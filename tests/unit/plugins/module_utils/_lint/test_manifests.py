@@ -53,6 +53,7 @@ def test_list_and_several_documents_keep_their_lines():
         ("kind: {{ .Values.kind }}\n  x: [", "render it first"),
         ("a: [1", "x.yaml, line 2"),
         ("- 1\n- 2\n", "is not a Kubernetes object"),
+        ("- {op: test, path: /a}\n- {op: test}\n", "is not a Kubernetes object"),
         (ALIASES, "more than"),
     ],
 )
@@ -79,6 +80,10 @@ def test_every_pod_is_found_at_any_depth(value):
 def test_documents_that_are_no_objects_are_left_out_beside_others():
     text = "kind: A\nspec: {enum: [=]}\n---\n- 1\n---\nplain\n---\n"
     assert [each.kind for each in read_text(text, "x.yaml")] == ["A"]
+
+
+def test_json_patches_are_left_out():
+    assert read_text("- op: replace\n  path: /spec/replicas\n  value: 2\n- {op: remove, path: /a}\n", "x.yaml") == []
 
 
 def test_metadata_of_a_template_is_found():
@@ -117,6 +122,10 @@ def test_command_reports_in_four_formats(capsys, tmp_path):
         "1",
         ["GPU003"],
     )
+    [failure] = [case.find("failure") for case in suite if case.find("failure") is not None]
+    [finding] = report["findings"]
+    assert finding["message"] in failure.text
+    assert finding["fix"] in failure.text
     baseline = tmp_path / "baseline.txt"
     baseline.write_text(json.dumps(report))
     assert run(capsys, path, "--baseline", baseline)[0] == 0
@@ -145,3 +154,14 @@ def test_command_refuses_input_that_is_not_there(capsys, tmp_path, name):
     (tmp_path / "empty").mkdir()
     status, text, errors = run(capsys, tmp_path / name)
     assert (status, text, errors.startswith("error: ")) == (2, "", True)
+
+
+def test_command_checks_the_other_files_of_a_folder_with_an_unreadable_one(capsys, tmp_path):
+    (tmp_path / "a.yaml").write_text("image: {{ .Values.image }}\n  x: [")
+    (tmp_path / "b.yaml").write_text(BAD)
+    status, text, errors = run(capsys, tmp_path, "--fail-on", "never")
+    assert (status, errors.startswith(f"error: {tmp_path}/a.yaml, line "), errors.count("\n")) == (2, True, 1)
+    assert f"{tmp_path}/b.yaml:13: error GPU003 Pod/train" in text
+    # Nodes that are missing in the facts would be findings, so that those have to be complete.
+    status, text, errors = run(capsys, tmp_path / "b.yaml", "--context", tmp_path)
+    assert (status, text, "a.yaml" in errors) == (2, "", True)

@@ -106,6 +106,21 @@ def test_device_plugins_and_exporters_need_all_gpus(more):
     assert find(make_pod(container=container, volumes=devices)) == [("GPU008", "error"), ("GPU017", "warning")]
 
 
+@pytest.mark.parametrize(
+    ("kind", "workers", "found"),
+    [
+        ("MPIJob", make_pod(GPU), []),
+        ("RayCluster", make_pod(resourceClaims=[{"name": "gpu"}]), []),
+        ("MPIJob", make_pod(), [("GPU009", "warning")]),
+        ("ClusterServingRuntime", make_pod(), []),
+    ],
+)
+def test_gpu_image_needs_no_resource_if_another_pod_or_object_has_it(kind, workers, found):
+    launcher = make_pod(container={"image": "nvidia/cuda:12.8.0-base"})
+    specs = [{"template": {"spec": pod["spec"]}} for pod in (launcher, workers)]
+    assert find({"kind": kind, "metadata": {"name": "train"}, "spec": {"replicas": specs}}) == found
+
+
 def test_a_vendors_daemon_set_may_observe_all_gpus():
     pod = make_pod(container={"env": [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]})
     assert find({"kind": "DaemonSet", "spec": {"template": pod}}) == [("GPU008", "note")]

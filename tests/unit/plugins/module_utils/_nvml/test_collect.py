@@ -68,6 +68,15 @@ def test_gather_facts_adds_nvswitches_and_device_ids(nvml_builder: NvmlBuilder, 
     assert [gpu.pci_device_id for gpu in facts.gpus] == ["20b0"] * 4
 
 
+def test_gather_facts_reads_the_product_name_of_the_machine(nvml_builder: NvmlBuilder, tmp_path: Path) -> None:
+    options = NOWHERE._replace(pci_path=nvml_builder.pci("none"), root=str(tmp_path))
+    assert collect.gather_facts(options).machine is None
+    path = tmp_path / "sys/class/dmi/id/product_name"
+    path.parent.mkdir(parents=True)
+    path.write_text("PowerEdge R7525\n")
+    assert collect.gather_facts(options).machine == "PowerEdge R7525"
+
+
 @pytest.mark.parametrize("profile", ["", "no-driver"])
 def test_gather_facts_without_gpus_has_no_error(nvml_builder: NvmlBuilder, profile: str) -> None:
     library = nvml_builder.library(profile) if profile else ABSENT

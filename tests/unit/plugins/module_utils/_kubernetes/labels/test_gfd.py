@@ -11,6 +11,7 @@ import pytest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.gfd import (
     MIB,
     build_gfd_labels,
+    build_machine_label,
     build_version_labels,
     find_family,
     find_mode,
@@ -246,3 +247,16 @@ def test_build_version_labels(driver: Any, cuda: Any, labels: dict[str, str]) ->
 )
 def test_format_product_as_a_label_value(name: str, suffix: str, product: str) -> None:
     assert format_product(name, suffix) == product
+
+
+@pytest.mark.parametrize(
+    ("machine", "value"),
+    [
+        ("PowerEdge R7525", "PowerEdge-R7525"),
+        ("Standard PC (Q35 + ICH9, 2009)", "Standard-PC-Q35-ICH9-2009"),
+        (None, "unknown"),
+        ("(?)", "unknown"),
+    ],
+)
+def test_machine_is_a_label_value(machine: Any, value: str) -> None:
+    assert build_machine_label(machine) == {"nvidia.com/gpu.machine": value}
