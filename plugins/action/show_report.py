@@ -12,6 +12,7 @@ from ansible.plugins.action import ActionBase
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost import render as cost
 from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lines import Line
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report import render
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._show import show_lines
 
@@ -47,7 +48,7 @@ class ActionModule(ActionBase):
         return result
 
 
-def _lines(arguments: dict[str, Any]) -> list[render.Line]:
+def _lines(arguments: dict[str, Any]) -> list[Line]:
     if arguments["lines"] is not None:
         return [(line, "") for line in arguments["lines"]]
     form, details, bars = (arguments[name] for name in ("format", "details", "bars"))
