@@ -12,13 +12,18 @@ version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Internal to this collection; its options may change in any release.
-positional: _input
+positional: _input, without
 options:
   _input:
     description: Results of M(gpu.kubernetes.gpu_nodes_info), as a loop registers them.
     type: list
     elements: dict
     required: true
+  without:
+    description: The names of nodes that do not count.
+    type: list
+    elements: str
+    default: []
 """
 
 RETURN = r"""
@@ -33,13 +38,14 @@ from typing import TYPE_CHECKING, Any
 from ansible.errors import AnsibleFilterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
 
-def allocated_nodes(results: Iterable[Mapping[str, Any]]) -> list[str]:
+def allocated_nodes(results: Iterable[Mapping[str, Any]], without: Collection[str] = ()) -> list[str]:
     """Return the names; input of another form raises AnsibleFilterError."""
     try:
-        return sorted({node["name"] for result in results for node in result["nodes"] if node["allocated"]})
+        found = {node["name"] for result in results for node in result["nodes"] if node["allocated"]}
+        return sorted(found.difference(without))
     except (KeyError, TypeError) as error:
         raise AnsibleFilterError(
             f"allocated_nodes cannot read its input ({error!r}); see its documentation."

@@ -39,7 +39,9 @@ def test_allocated_nodes_are_those_of_any_result() -> None:
     def result(**allocated: int) -> dict[str, Any]:
         return {"nodes": [{"name": name, "allocated": count} for name, count in allocated.items()]}
 
-    assert FILTERS["allocated_nodes"]([result(b=1, a=0), result(b=2, a=3, c=0)]) == ["a", "b"]
+    results = [result(b=1, a=0), result(b=2, a=3, c=0)]
+    assert FILTERS["allocated_nodes"](results) == ["a", "b"]
+    assert FILTERS["allocated_nodes"](results, without=["b", "x"]) == ["a"]
 
 
 def test_unavailable_nodes_are_not_ready_or_cordoned() -> None:
