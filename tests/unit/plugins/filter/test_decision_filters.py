@@ -13,7 +13,14 @@ pytest.importorskip("ansible.errors")
 
 NAMES = (
     *("allocated_nodes", "driver_managed", "driver_test", "keys_where", "kubelet_stability", "lease_seconds"),
-    *("has_unknown_objects", "packages_of_parts", "services_of_users", "unavailable_nodes", "unconnected_gpus"),
+    *(
+        "has_unknown_objects",
+        "kubelet_problem",
+        "packages_of_parts",
+        "services_of_users",
+        "unavailable_nodes",
+        "unconnected_gpus",
+    ),
 )
 FILTERS: dict[str, Any] = {
     name: getattr(importlib.import_module(f"ansible_collections.gpu.kubernetes.plugins.filter.{name}"), name)
@@ -156,3 +163,32 @@ def test_unconnected_gpus_have_a_fabric_that_is_not_ready() -> None:
 )
 def test_objects_that_check_mode_would_create_are_unknown(loops: list[dict[str, Any]], unknown: bool) -> None:
     assert FILTERS["has_unknown_objects"](loops) is unknown
+
+
+def find_node(status: str = "True", reported: str = "12:01", **more: str) -> dict[str, Any]:
+    ready = {"type": "Ready", "status": status, "lastHeartbeatTime": reported, **more}
+    amounts = {"cpu": "4", "memory": "8Gi"}
+    node = {"status": {"conditions": [ready], "capacity": amounts, "allocatable": {**amounts, "cpu": "3500m"}}}
+    return {"found": [[node]]}
+
+
+@pytest.mark.parametrize(
+    ("result", "reserved", "problem"),
+    [
+        ({"msg": "refused"}, "500m", "the API server cannot be queried (refused)"),
+        ({}, "500m", "the API server cannot be queried (no answer)"),
+        ({"found": [[]]}, "500m", "the cluster has no node n1"),
+        (find_node(reported="12:00"), "500m", "the kubelet has not reported"),
+        (find_node("False", message="no CNI"), "500m", "the node is not Ready (no CNI)"),
+        (find_node("Unknown"), "500m", "the node is not Ready (no reason given)"),
+        (find_node(), "500m", ""),
+        (find_node(), "1", "the node reports "),
+        # A former configuration is not compared.
+        (find_node(), "", ""),
+    ],
+)
+def test_kubelet_problem_is_the_first_that_the_node_shows(result: Any, reserved: str, problem: str) -> None:
+    planned = {"reserved": {"kubeReserved": {"cpu": reserved}}, "resources": ["cpu"]} if reserved else {}
+    found = FILTERS["kubelet_problem"](result, "n1", "12:00", planned)
+    assert found.startswith(problem)
+    assert bool(found) is bool(problem)

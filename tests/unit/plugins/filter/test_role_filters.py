@@ -29,6 +29,7 @@ WRONG = {
     "host_limit": ("a few", 5),
     "host_values": (["a"], {}, "fact"),
     "keys_where": ([],),
+    "kubelet_problem": ({"found": []}, "n", ""),
     "kubelet_stability": ({"NRestarts": "many"}, {}, 1, 5),
     "lease_seconds": (1, {"forks": 0, "jobs": 1, "evictions": 1}),
     "mask_credentials": ([7],),
