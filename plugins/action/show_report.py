@@ -10,8 +10,9 @@ from typing import Any
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation import render as allocation
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost import render as cost
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lines import Line
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report import render
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._show import show_lines
 
@@ -35,7 +36,7 @@ class ActionModule(ActionBase):
                 "allocation": {"type": "dict"},
                 "lines": {"type": "list", "elements": "str"},
                 "cost": {"type": "dict"},
-                "format": {"type": "str", "default": "table", "choices": list(gpushare.FORMATS)},
+                "format": {"type": "str", "default": "table", "choices": list(allocation.FORMATS)},
                 "details": {"type": "bool", "default": False},
                 "bars": {"type": "bool", "default": True},
             },
@@ -47,17 +48,17 @@ class ActionModule(ActionBase):
         return result
 
 
-def _lines(arguments: dict[str, Any]) -> list[render.Line]:
+def _lines(arguments: dict[str, Any]) -> list[Line]:
     if arguments["lines"] is not None:
         return [(line, "") for line in arguments["lines"]]
     form, details, bars = (arguments[name] for name in ("format", "details", "bars"))
-    what, source = "the allocation", "what gpushare_info returns, with the pods for details"
+    what, source = "the allocation", allocation.SOURCE
     try:
         if arguments["cost"] is not None:
             what, source = "the hours", "the report of gpu_cost"
             return cost.render_lines(arguments["cost"], form)
         if arguments["allocation"] is not None:
-            return gpushare.render_lines(arguments["allocation"], form, details, bars)
+            return allocation.render_lines(arguments["allocation"], form, details, bars)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise AnsibleActionFail(f"show_report cannot read {what} ({error!r}); give it {source}.") from error
     return render.render_lines(**{name: arguments[name] for name in ("report", "path", "hosts", "tested")})

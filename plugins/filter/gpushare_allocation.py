@@ -60,17 +60,17 @@ from ansible.errors import AnsibleFilterError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import Allocation
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import Allocation
 
 
 def gpushare_allocation(given: Any, pods: Any = (), node: str = "", unit: str | None = None) -> Allocation:
     """Return the allocation; what cannot be read is named."""
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import (
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import (
         UNITS,
         UnknownNode,
         allocate,
     )
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import DumpError, read_dump
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import DumpError, read_dump
 
     if unit and unit not in UNITS:
         raise AnsibleFilterError(f"gpushare_allocation has no unit {unit}; choose one of {', '.join(UNITS)}.")

@@ -70,7 +70,7 @@ def gpushare_render(
     bars: bool = False,
 ) -> str:
     """Return the allocation as text; a shape that does not fit is named."""
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import FORMATS, render_text
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.render import FORMATS, SOURCE, render_text
 
     if format not in FORMATS:
         raise AnsibleFilterError(f"gpushare_render has no format {format}; choose one of {', '.join(FORMATS)}.")
@@ -78,7 +78,7 @@ def gpushare_render(
         return render_text(dict(allocation), format, details, bars)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise AnsibleFilterError(
-            f"gpushare_render cannot read what it was given ({error!r}); give it what gpushare_info returns, with the pods for details."
+            f"gpushare_render cannot read what it was given ({error!r}); give it {SOURCE}."
         ) from error
 
 

@@ -11,11 +11,11 @@ short_description: Have kubeadm give kube-scheduler a configuration
 version_added: 0.1.0
 author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
-  - Adds the argument C(config) of kube-scheduler and the volume with that file to kubeadm's ClusterConfiguration, of which C(kubeadm upgrade)
-    makes the manifest anew.
-  - Or takes both out again, where the volume has the name that this collection gives it.
-  - All else stays to the letter, and a text that is as wanted comes back as it is.
-  - Fails where another configuration is asked for already.
+  - Adds the argument C(config) of kube-scheduler and the volume with that file to kubeadm's ClusterConfiguration, from which C(kubeadm upgrade)
+    writes the manifest.
+  - Or removes both, where the volume has the name that this collection gives it.
+  - All else stays to the letter, and a text that is as desired is returned unchanged.
+  - Fails where another configuration is set already.
 positional: _input
 options:
   _input:
@@ -40,7 +40,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Show what kubeadm would be told
+- name: Show the ClusterConfiguration with the file
   ansible.builtin.debug:
     msg: "{{ kubeadm_config.data.ClusterConfiguration | gpu.kubernetes.kubeadm_scheduler(config_path='/etc/kubernetes/scheduler-config.yaml') }}"
 """

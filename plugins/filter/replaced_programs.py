@@ -140,9 +140,6 @@ def replaced_programs(
     added = {path: _entry(now[path], release, entries.get(path)) for path in fresh}
     backed_up = {**entries, **added}
     noted = {path: note_replacement(entry, now[path]) for path, entry in entries.items()}
-    verdicts = {path: must_restore(entry, now[path], release) for path, entry in entries.items()}
-    restore = [path for path, verdict in verdicts.items() if verdict]
-    originals = {path: entries[path]["original"] for path in restore}
     return {
         "known": known is not None,
         "existing": [path for path in programs if now[path] != MISSING],
@@ -150,24 +147,34 @@ def replaced_programs(
         "backed_up": _text(backed_up) if added or known is None else "",
         "unreplaced": [path for path, entry in backed_up.items() if is_unreplaced(entry, now[path])],
         "noted": _text(noted) if noted != entries else "",
+        **_plan_restore(entries, now, release),
+    }
+
+
+def _plan_restore(entries: Mapping[str, Entry], now: Mapping[str, Program], release: str) -> dict[str, Any]:
+    """Return the part of the result that concerns the undo."""
+    verdicts = {path: must_restore(entry, now[path], release) for path, entry in entries.items()}
+    restored = {path: entries[path] for path, verdict in verdicts.items() if verdict}
+    originals = {path: entry["original"] for path, entry in restored.items()}
+    # Before the agent, there was a file or a link.
+    present = {path: entry for path, entry in restored.items() if entry["original"] != MISSING}
+    return {
         "restore": _files(originals),
         "links": [
             {"path": path, "target": original["content"][len("link:") :]}
             for path, original in originals.items()
             if original["content"].startswith("link:")
         ],
-        "remove": [path for path, original in originals.items() if original == MISSING],
-        "unknown": _files(
-            {
-                path: now[path]
-                for path, original in originals.items()
-                if original != MISSING
-                and now[path]["content"] not in (original["content"], entries[path]["replacement"])
-            }
-        ),
-        "outdated": [path for path in restore if originals[path] != MISSING and entries[path]["release"] != release],
+        "remove": [path for path in restored if path not in present],
+        "unknown": _files({path: now[path] for path, entry in present.items() if _is_unknown(entry, now[path])}),
+        "outdated": [path for path, entry in present.items() if entry["release"] != release],
         "left": [path for path, verdict in verdicts.items() if verdict is None],
     }
+
+
+def _is_unknown(entry: Entry, now: Program) -> bool:
+    """Return whether neither the package nor the agent has written the program as far as a run has recorded."""
+    return now["content"] not in (entry["original"]["content"], entry["replacement"])
 
 
 def _entry(now: Program, release: str, former: Entry | None) -> Entry:

@@ -38,7 +38,7 @@ def run(
     the errors end with a sentence. Raises OSError if the program cannot be started. With *seconds*, these are the limit, and TimeoutError,
     which is an OSError too, is raised instead.
     """
-    # In memory and not through pipes: a daemon that the program starts may keep its output open, and nobody waits for its end.
+    # In memory and not through pipes: a daemon that the program starts may keep its output open, and the end of the output is not awaited.
     with _open_memory("input") as given, _open_memory("output") as output, _open_memory("errors") as errors:
         given.write(text.encode("utf-8"))
         given.seek(0)

@@ -81,7 +81,7 @@ def check_gpus(facts: Facts) -> Iterator[str]:
 
 
 def check_health(facts: Facts) -> Iterator[str]:
-    """Yield what the doctor's checks find in the facts *nvml* of GPUs that the driver serves. A change may be what mends it, so it is a warning."""
+    """Yield what the doctor's checks find in the facts *nvml* of GPUs that the driver serves. A change may repair it, so it is a warning."""
     for cause in find_health(facts["nvml"], PREFLIGHT):
         yield f"{'; '.join(cause['details'])} ({cause['id']}); {cause['remedy']}."
 

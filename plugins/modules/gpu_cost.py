@@ -174,6 +174,8 @@ from urllib.parse import urlsplit
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import UNITS
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import extract_pod
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost import opencost, prometheus, snapshots, times
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost.errors import CostError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost.integrate import Usage, integrate
@@ -185,8 +187,6 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._cost.shares import
     build_state,
     extract_gpus,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import UNITS
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import extract_pod
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError, shorten
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import UNFINISHED

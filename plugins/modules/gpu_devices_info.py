@@ -173,6 +173,11 @@ vendors:
   type: list
   elements: str
   sample: [amd]
+served:
+  description: Whether the host is prepared for GPUs of NVIDIA, which this collection shares.
+  returned: always
+  type: bool
+  sample: false
 plugins:
   description: What the roles of this collection need of the device plugins and drivers of RV(vendors) except NVIDIA.
   returned: always

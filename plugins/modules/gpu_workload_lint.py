@@ -178,27 +178,26 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.manifests imp
 from ansible_collections.gpu.kubernetes.plugins.module_utils._lint.writers import FORMATS
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
 
+ARGUMENT_SPEC = {
+    **AUTH_ARG_SPEC,
+    "paths": {"type": "list", "elements": "path", "default": []},
+    "content": {"type": "str"},
+    "live": {"type": "bool", "default": False},
+    "namespaces": {"type": "list", "elements": "str", "default": []},
+    "cluster": {"type": "bool", "default": False},
+    "cluster_paths": {"type": "list", "elements": "path", "default": []},
+    "default_runtime": {"type": "str", "default": ""},
+    "device_ownership": {"type": "bool"},
+    "admission_plugins": {"type": "list", "elements": "str", "default": []},
+    "baseline": {"type": "path"},
+    "fail_on": {"type": "str", "choices": ["error", "warning", "note", "never"], "default": "error"},
+    "format": {"type": "str", "choices": ["text", "json", "sarif", "junit"], "default": "text"},
+}
+
 
 def main() -> None:
     """Run the module."""
-    module = build_module(
-        AnsibleModule,
-        {
-            **AUTH_ARG_SPEC,
-            "paths": {"type": "list", "elements": "path", "default": []},
-            "content": {"type": "str"},
-            "live": {"type": "bool", "default": False},
-            "namespaces": {"type": "list", "elements": "str", "default": []},
-            "cluster": {"type": "bool", "default": False},
-            "cluster_paths": {"type": "list", "elements": "path", "default": []},
-            "default_runtime": {"type": "str", "default": ""},
-            "device_ownership": {"type": "bool"},
-            "admission_plugins": {"type": "list", "elements": "str", "default": []},
-            "baseline": {"type": "path"},
-            "fail_on": {"type": "str", "choices": ["error", "warning", "note", "never"], "default": "error"},
-            "format": {"type": "str", "choices": ["text", "json", "sarif", "junit"], "default": "text"},
-        },
-    )
+    module = build_module(AnsibleModule, ARGUMENT_SPEC)
     params = module.params
     if not (params["paths"] or params["content"] or params["live"]):
         module.fail_json(msg="There is nothing to check; set paths, content or live.")

@@ -237,13 +237,13 @@ from typing import Iterator
 
 from ansible.module_utils.basic import AnsibleModule
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import (
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import (
     UNITS,
     Allocation,
     UnknownNode,
     allocate,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import extract_node, extract_pod
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import extract_node, extract_pod
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, Cluster, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import UNFINISHED

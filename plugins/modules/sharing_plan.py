@@ -95,7 +95,7 @@ options:
         type: dict
         default: {}
       vendors:
-        description: The vendors of the host's GPUs. Without NVIDIA, the host gets no other strategy than whole GPUs.
+        description: The vendors of the host's GPUs; of an empty list, NVIDIA. Without NVIDIA, the host gets no other strategy than whole GPUs.
         type: list
         elements: str
         default: [nvidia]
@@ -326,7 +326,8 @@ def fields_of(given: dict[str, Any]) -> dict[str, Any]:
     declared = {name: given[name] for name in REQUESTED}
     others = {name: value for name, value in given.items() if name not in REQUESTED}
     gpus = None if given["gpus"] < 0 else given["gpus"]
-    return {**others, "request": Request(**declared), "gpus": gpus, "remove_used": allowed}
+    vendors = given["vendors"] or HOST["vendors"]["default"]
+    return {**others, "request": Request(**declared), "gpus": gpus, "remove_used": allowed, "vendors": vendors}
 
 
 def run(module: Module) -> None:

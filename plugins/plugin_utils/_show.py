@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from ansible import constants
 from ansible.utils.display import Display
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._report.render import Line
+from ansible_collections.gpu.kubernetes.plugins.module_utils._lines import Line
 from ansible_collections.gpu.kubernetes.plugins.module_utils._text import make_printable
 
 display = Display()

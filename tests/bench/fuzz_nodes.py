@@ -11,9 +11,9 @@ from typing import Any
 
 from fakes.kubernetes_api import FakeCluster, node, pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import extract, names, resources
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import render_lines
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation import extract, names, resources
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import allocate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.render import render_lines
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain import plan as drain
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import Plan, plan_labels
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import (

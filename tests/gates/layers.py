@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Does each layer use lower layers only? ``python -m gates.layers``.
 
-playbooks -> roles -> modules -> module_utils -> nothing. module_utils imports the standard library and itself; only the API client
+playbooks -> roles -> modules -> module_utils -> nothing. module_utils imports the standard library and itself, without circles of packages; only the API client
 (``_kube_api``) imports Ansible and the kubernetes client, and only the linter's reader YAML; modules that run on the controller use them. A module
 that runs on a node imports the standard library, ``ansible.module_utils`` and module_utils. Other plugins use module_utils, too, and share in
 plugin_utils what needs a library of the controller; an action imports the module of its name. Filters import this collection in their functions. A
@@ -16,6 +16,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from ._common import ROOT, api_modules, finish, lines, plugin_names
@@ -114,6 +115,19 @@ def problems_of_module_utils() -> Iterator[str]:
             yield from problems_of_file(path, MODULE_UTILS, "module_utils use the standard library only")
 
 
+def problems_of_circles() -> Iterator[str]:
+    """A circle of packages of module_utils (a folder or a file there) that import each other; the first one found."""
+    uses: dict[str, set[str]] = {}
+    for path in module_utils():
+        own = path.relative_to(ROOT / "plugins" / "module_utils").with_suffix("").parts[0]
+        names = (name[len(UTILS) + 1 :].partition(".")[0] for _line, name in imports(path) if is_below(name, (UTILS,)))
+        uses.setdefault(own, set()).update(set(names) - {own, ""})
+    try:
+        TopologicalSorter(uses).prepare()
+    except CycleError as error:
+        yield f"plugins/module_utils: packages import each other: {' <- '.join(error.args[1])}; move what both use below them"
+
+
 def problems_of_modules() -> Iterator[str]:
     """Imports that a node does not have, and imports of modules beyond module_utils."""
     on_controller = set(api_modules())
@@ -184,7 +198,7 @@ def problems_of_scenarios() -> Iterator[str]:
 
 def main() -> int:
     """Check all layers; prints the numbers."""
-    found = [*problems_of_module_utils(), *problems_of_modules(), *problems_of_other_plugins()]
+    found = [*problems_of_module_utils(), *problems_of_circles(), *problems_of_modules(), *problems_of_other_plugins()]
     found += [*problems_of_filters(), *problems_of_roles(), *problems_of_scenarios()]
     counts = f"{len(module_utils())} files of module_utils, {len(plugin_names('modules'))} modules, {len(list_other_plugins())} other plugins"
     return finish("layers", found, f"{counts}, the roles, tests of scenarios")

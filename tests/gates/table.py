@@ -32,6 +32,7 @@ from . import (
     galaxy,
     go_tests,
     layers,
+    lengths,
     licences,
     private_variables,
     scenarios,
@@ -191,13 +192,14 @@ def types(_arguments: list[str]) -> int:
 
 
 def contract(_arguments: list[str]) -> int:
-    """Argument specs, licences, action groups, data of all hosts, layers, private variables, words, age of tables, scenarios.yml, changelog, codes"""
+    """Argument specs, licences, action groups, data of all hosts, layers, lengths, private variables, words, age of tables, scenarios.yml, changelog, codes"""
     status = (
         argument_specs.main()
         | licences.main()
         | action_groups.main()
         | all_hosts.main()
         | layers.main()
+        | lengths.main()
         | private_variables.main()
         | words.main()
         | tables.main()

@@ -282,13 +282,21 @@ def test_second_node_is_added_and_removed_beside_the_first(api: Any, read_alloca
     until(lambda: (read_allocatable(SHARED), read_allocatable(WHOLE)), lambda found: found == (shares, {GPU: "2"}))
 
 
-def test_change_is_refused_while_pods_hold_gpus(shared_pod: Any, read_strategy: Any, change: Run, api: Any) -> None:
-    code, changed, printed = change("nano_gpu")
-    assert (code != 0, changed) == (True, 0), printed
-    assert f"{SHARED} {SHARED} gpushare nano_gpu cordon, leave gpushare, enter nano_gpu, uncordon" in printed
-    assert f"BLOCKED: Host {SHARED} (node {SHARED}): its GPUs are shared as gpushare, nano_gpu is requested" in printed
-    assert "pods hold GPUs" in printed
-    assert "gpu_sharing_migrate" in printed
+def test_change_is_refused_while_pods_hold_gpus(
+    shared_pod: Any, read_strategy: Any, change: Run, apply: Run, api: Any
+) -> None:
+    """By the run that would change the node, and by the playbook that prints the plan only."""
+    for code, changed, printed in (
+        change("nano_gpu"),
+        apply("plan", *TAGS, **FIRST_NODE, gpu_sharing_strategy="nano_gpu"),
+    ):
+        assert (code != 0, changed) == (True, 0), printed
+        assert f"{SHARED} {SHARED} gpushare nano_gpu cordon, leave gpushare, enter nano_gpu, uncordon" in printed
+        assert (
+            f"BLOCKED: Host {SHARED} (node {SHARED}): its GPUs are shared as gpushare, nano_gpu is requested" in printed
+        )
+        assert "pods hold GPUs" in printed
+        assert "gpu_sharing_migrate" in printed
     assert not is_gone(api, shared_pod)
     assert read_strategy() == STRATEGIES["gpushare"]
 
@@ -296,6 +304,7 @@ def test_change_is_refused_while_pods_hold_gpus(shared_pod: Any, read_strategy: 
 #: A waiting task at which the run is killed; and the node's label and kube-scheduler's extenders at that moment.
 STEPS = {
     "old-plugin-is-removed": ("Node absent | Wait until the nodes report no shares", {"gpushare"}, [[MEMORY]]),
+    "scheduler-restarts": ("Wait | Wait until the kubelet has restarted the scheduler", {"gpushare"}, [[PERCENT]]),
     "new-plugin-starts": ("Node present | Wait until every node reports", {"gpu-kubernetes/nano-gpu"}, [[PERCENT]]),
 }
 

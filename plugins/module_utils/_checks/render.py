@@ -9,7 +9,7 @@ import json
 from typing import Any, Iterable, Mapping, Sequence
 from xml.etree import ElementTree
 
-from .._report.render import Line, render_section
+from .._lines import Line, render_section
 from .._text import make_printable
 from .model import FAIL, INFO, LAYERS, UNKNOWN, WARN, Check
 from .registry import BY_ID, CHECKS

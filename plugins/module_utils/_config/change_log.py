@@ -258,7 +258,7 @@ def _remove_items(tree: Tree, change: Change, original: Tree | None) -> None:
 def _keep_applied(record: Record, tree: Tree, rules: Rules) -> Record | None:
     """Return the part of *record* that others have left in *tree*; None if they removed the entry itself.
 
-    Without the entry, a table beside it cannot be told from one that others wrote, so that it counts as theirs.
+    Without the entry, a table beside it looks like one that others wrote, and counts as unmanaged.
     """
     defining = [change for change in record.changes if change.kind in rules.defining]
     if defining and not any(_is_applied(change, tree, rules) for change in defining):

@@ -10,7 +10,7 @@ import io
 import json
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-from .._report.render import Line, align_columns, render_section
+from .._lines import Line, align_columns, render_section
 from .._text import make_printable
 from .report import Report
 

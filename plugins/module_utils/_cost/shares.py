@@ -9,10 +9,10 @@ import re
 from fnmatch import fnmatchcase
 from typing import Any, Iterable, Iterator, Mapping, NamedTuple, Tuple
 
-from .._gpushare import names
-from .._gpushare.allocation import guess_unit
-from .._gpushare.extract import NodeShare, PodShare, extract_node
-from .._gpushare.resources import COUNT_LABEL, MAX_GPUS
+from .._allocation import names
+from .._allocation.allocation import guess_unit
+from .._allocation.extract import NodeShare, PodShare, extract_node
+from .._allocation.resources import COUNT_LABEL, MAX_GPUS
 from .._kubernetes.gpu_labels import MIG_RESOURCE, format_label_value
 from .._kubernetes.labels.selectors import PRODUCT_LABELS
 from .._kubernetes.objects import get_labels, parse_units

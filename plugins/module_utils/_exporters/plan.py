@@ -21,7 +21,7 @@ LOOPBACK = ("127.", "::1")
 ANY = ("0.0.0.0", "::")  # noqa: S104 - compared, not bound
 AMD_EXPORTER, INTEL_EXPORTER = "amd_device_metrics_exporter", "intel_xpumd"
 #: The package managers that install a file.
-PACKAGE_FILES = ("apt", "dnf", "dnf5")
+PACKAGE_FILES = ("apt", "dnf")
 
 
 def plan_exporter(params: Facts, host: Facts, cluster: Facts) -> dict[str, Any]:

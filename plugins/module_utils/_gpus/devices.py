@@ -34,7 +34,7 @@ def read(
         expected, error = expected_resources(devices, naming, shared_dev_num), ""
     except PartitionError as reason:
         expected, error = {}, str(reason)
-    chosen = list_vendors(devices, _has_nvidia(root)) if vendors is None else sorted(vendors)
+    chosen = list_vendors(devices, _has_nvidia(root)) if vendors is None else sorted(vendors) or [SERVED.name]
     return {
         "devices": devices,
         "drivers": drivers,
@@ -42,6 +42,7 @@ def read(
         "expected": expected,
         "error": error,
         "vendors": chosen,
+        "served": SERVED.name in chosen,
         "plugins": [_describe_plugin(vendor, expected) for vendor in OTHERS if vendor.name in chosen],
         "problems": {vendor.name: list(find_problems(devices, drivers, vendor.name, error)) for vendor in OTHERS},
     }

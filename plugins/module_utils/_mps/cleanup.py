@@ -105,7 +105,7 @@ def _quit(host: Host, processes: Sequence[Process], seconds: float, sleep: Calla
         left = _find_processes(host)
     if left:
         names = ", ".join(f"{each.program} (pid {each.pid})" for each in left)
-        reason = "; ".join(reasons) or f"told to quit {seconds:g} s ago"
+        reason = "; ".join(reasons) or f"although quit was sent to it {seconds:g} s ago"
         raise CleanupError(
             f"{names} still runs, {reason}; end the programs that use MPS, then this process, and run again."
         )

@@ -5,17 +5,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence, Tuple
+from typing import Any, Collection, Iterable, Iterator, Mapping, Sequence
 
+from .._lines import Line, align_columns, render_section
 from .._vendors import WHOLE_RESOURCES
 
 GIB = 1024**3
 STAR = "*"
 NOT_RUN = "not run"
 HEAD = ("NODE", "GPUS", "DRIVER", "CUDA", "RUNTIME", "DEFAULT", "ALLOCATABLE", "SMOKE", "STATUS")
-
-# (text, tone); the tones are plain, strong, good, bad and weak
-Line = Tuple[str, str]
 
 
 def render_lines(
@@ -78,12 +76,6 @@ def render_table(
     return align_columns(rows)
 
 
-def align_columns(rows: Sequence[tuple[Sequence[str], str]]) -> list[Line]:
-    """Return rows of cells as lines with aligned columns."""
-    widths = [max(map(len, column)) for column in zip(*(cells for cells, _tone in rows))]
-    return [("  ".join(cell.ljust(width) for cell, width in zip(cells, widths)).rstrip(), tone) for cells, tone in rows]
-
-
 def _is_old(name: str, of_this_run: Collection[str] | None) -> bool:
     return of_this_run is not None and name not in of_this_run
 
@@ -135,9 +127,3 @@ def _format_runtime_class(found: Mapping[str, Any]) -> str:
     if not found.get("name"):
         return "not requested"
     return f"{found['name']} (handler {found.get('handler')})" if found.get("found") else f"{found['name']} is missing"
-
-
-def render_section(title: str, entries: Iterable[str], tone: str, bullet: str = "- ") -> list[Line]:
-    """Return an empty line, a title and the entries; nothing without entries."""
-    listed: list[Line] = [(f"  {bullet}{entry}", tone) for entry in entries]
-    return [("", "plain"), (title, "strong"), *listed] if listed else []

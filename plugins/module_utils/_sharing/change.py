@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Sequence
 
 from .catalogue import DRAINS, NVIDIA_ROLE, OWN_PLUGIN, STRATEGIES, WITH_NODE_ROLE, Strategy, matching, nvidia_resources
-from .gpu_operator import MIG_DISABLED, MIG_LABEL, OPERATOR_ROLE, GpuOperator
+from .gpu_operator import MIG_DISABLED, MIG_LABEL, OPERATOR_ROLE, GpuOperator, OperatorState
 from .node_state import Cluster, Host, NodeState
 from .plugin_config import LABEL, NodeConfig, build_config, read_configured, strategy_of_name
 
@@ -178,23 +178,14 @@ def plan_change(host: Host, node: NodeState, cluster: Cluster) -> Change:
     """Decide the change of one node; it follows from its parameters and its state alone. Raises KeyError for an unknown strategy."""
     declared = STRATEGIES[host.strategy] if host.strategy else None
     if cluster.absent:
-        # Declared ones too: an interrupted first deployment has left objects in the cluster, and nothing on nodes.
-        present = [row for row in WITH_NODE_ROLE if node.has(row) or row in (declared, *node.changing)]
-        removed = _observe(host, node) if node.by_operator and OPERATOR_ROLE in node.label_owners else None
-        return Change(host, node, None, _list_leaving(host, node, present), removed, ())
+        return _plan_removal(host, node, declared)
     served = next((row for row in OWN_PLUGIN if node.is_served_by(row)), None) or strategy_of_name(node.config)
     to = declared or served or _observe(host, node)
-    mig_config, lacks_key = node.mig_config, False
     if node.by_operator and to.by_nvidia and cluster.operator:
-        config, mig_config = _choose_for_operator(host, node, to, cluster.operator.policy)
-        is_waiting = to.mig and node.has_operator_mig and node.mig_state != "success"
-        lacks_key = bool(config.name and config.document) and config.name not in (cluster.operator.configs or ())
-        changes = declared is not None and ((node.config, node.mig_config) != (config.name, mig_config) or is_waiting)
+        changes, config, mig_config, lacks_key = _compare_with_operator(host, node, to, cluster.operator)
     else:
-        config = NodeConfig(node.config)
-        if declared or not node.config:
-            config = build_config(host.config, to, host.request, host.resource_name)
-        changes = node.config != config.name or (to.mig and host.has_layout and host.differs)
+        changes, config = _compare_config(host, node, to)
+        mig_config, lacks_key = node.mig_config, False
     leaves = [row for row in WITH_NODE_ROLE if row is not to and (node.has(row) or row in node.changing)]
     leaves += [to] if to.restarts and changes and (node.has(to) or to in node.changing) else []
     leaves = _list_leaving(host, node, leaves)
@@ -202,6 +193,32 @@ def plan_change(host: Host, node: NodeState, cluster: Cluster) -> Change:
     acts = bool(set(ACTING_TAGS).intersection(cluster.run_tags))
     missing = sorted(set(REQUIRED_TAGS).difference(cluster.run_tags)) if acts else []
     return Change(host, node, to, leaves, replaced, missing, changes, config, mig_config, lacks_key)
+
+
+def _plan_removal(host: Host, node: NodeState, declared: Strategy | None) -> Change:
+    # Declared ones too: an interrupted first deployment has left objects in the cluster, and nothing on nodes.
+    present = [row for row in WITH_NODE_ROLE if node.has(row) or row in (declared, *node.changing)]
+    removed = _observe(host, node) if node.by_operator and OPERATOR_ROLE in node.label_owners else None
+    return Change(host, node, None, _list_leaving(host, node, present), removed, ())
+
+
+def _compare_config(host: Host, node: NodeState, to: Strategy) -> tuple[bool, NodeConfig]:
+    """Return whether the configuration of NVIDIA's device plugin or the MIG devices change, and the configuration. That of an undeclared strategy stays."""
+    config = NodeConfig(node.config)
+    if host.strategy or not node.config:
+        config = build_config(host.config, to, host.request, host.resource_name)
+    return node.config != config.name or (to.mig and host.has_layout and host.differs), config
+
+
+def _compare_with_operator(
+    host: Host, node: NodeState, to: Strategy, operator: OperatorState
+) -> tuple[bool, NodeConfig, str, bool]:
+    """Return whether the operator's configurations change, those of its device plugin and MIG manager, and whether the ConfigMap lacks the first one."""
+    config, mig_config = _choose_for_operator(host, node, to, operator.policy)
+    is_waiting = to.mig and node.has_operator_mig and node.mig_state != "success"
+    lacks_key = bool(config.name and config.document) and config.name not in (operator.configs or ())
+    differs = (node.config, node.mig_config) != (config.name, mig_config)
+    return bool(host.strategy) and (differs or is_waiting), config, mig_config, lacks_key
 
 
 def _find_replaced(host: Host, node: NodeState, to: Strategy, changes: bool) -> Strategy | None:

@@ -9,7 +9,7 @@ from typing import Any, Iterable, Mapping, Sequence
 
 from .._vendors import OTHERS
 from .blockers import describe_beyond, find_in_cluster, find_in_control_planes, find_on_node
-from .catalogue import IN_CLUSTER, NVIDIA_ROLE, matching, nvidia_resources
+from .catalogue import IN_CLUSTER, NVIDIA_ROLE, Strategy, matching, nvidia_resources
 from .change import Change, plan_change
 from .gpu_operator import CONFIGURED_PODS, OPERATOR_ROLE, PLUGIN_LABELS
 from .node_state import Cluster, Host, NodeState, reason_of
@@ -74,16 +74,8 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
         "drain": change.drain,
         "preflight": [role] if role else [],
         "preflight_absent": [each.node_role for each in change.leaves if each.checks_leaving],
-        "node_absent": [
-            *([NVIDIA_ROLE] if change.takes_plugin_off or change.former_owner == NVIDIA_ROLE else []),
-            *(each.node_role for each in change.leaves),
-            *([OPERATOR_ROLE] if change.removes_operator_labels else []),
-        ],
-        "node_present": [
-            *([role] if role else []),
-            *([NVIDIA_ROLE] if change.brings_plugin_back else []),
-            *([OPERATOR_ROLE] if change.sets_operator_labels and change.to else []),
-        ],
+        "node_absent": _list_absent_roles(change),
+        "node_present": _list_present_roles(change, role),
         "cluster_present": role if change.own and change.own.in_cluster else "",
         "operated": list(node.operated),
         "labels": change.operator_labels,
@@ -92,6 +84,23 @@ def _describe(change: Change, blockers: Sequence[str], cluster: Cluster) -> dict
         "vendors": list(change.host.vendors),
     }
     return {**row, "steps": _list_steps(change, row)}
+
+
+def _list_absent_roles(change: Change) -> list[str]:
+    """Return the roles that take something off the node, in their order."""
+    roles = [NVIDIA_ROLE] if change.takes_plugin_off or change.former_owner == NVIDIA_ROLE else []
+    roles += [each.node_role for each in change.leaves]
+    return [*roles, OPERATOR_ROLE] if change.removes_operator_labels else roles
+
+
+def _list_present_roles(change: Change, role: str) -> list[str]:
+    """Return the roles that bring the node to its strategy, in their order; *role* is that of the strategy, or empty."""
+    roles: list[tuple[str, object]] = [
+        (role, role),
+        (NVIDIA_ROLE, change.brings_plugin_back),
+        (OPERATOR_ROLE, change.sets_operator_labels and change.to),
+    ]
+    return [name for name, due in roles if due]
 
 
 def _list_offered(change: Change, config: Mapping[str, Any]) -> list[str]:
@@ -125,16 +134,11 @@ def _list_steps(change: Change, row: Mapping[str, Any]) -> list[str]:
 def _plan_cluster(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]:
     leaving = {row.name: {change.host.node for change in changes if row in change.leaves} for row in IN_CLUSTER}
     kept = {row.name: sorted(set(cluster.labelled.get(row.name, ())) - leaving[row.name]) for row in IN_CLUSTER}
-    present = [
-        row
-        for row in IN_CLUSTER
-        if any(change.to is row and change.serves and not change.by_operator for change in changes)
-    ]
+    entered = [change.to for change in changes if change.serves and not change.by_operator]
+    present = [row for row in IN_CLUSTER if row in entered]
     leaves = [row for row in IN_CLUSTER if leaving[row.name] and not kept[row.name] and row not in present]
     scheduler_changes = "scheduler" in cluster.run_tags and any(map(cluster.binds, (*present, *leaves)))
     extenders = [row for row in IN_CLUSTER if cluster.binds(row) and (row in present or kept[row.name])]
-    # With strategies that are present, find_in_cluster names those of other nodes.
-    beyond = extenders if scheduler_changes and not present else []
     return {
         "present": [row.name for row in present],
         "enters": [row.name for row in present if not cluster.labelled.get(row.name)],
@@ -147,10 +151,19 @@ def _plan_cluster(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]
         "operator": _plan_operator(changes, cluster),
         "blockers": [
             *find_in_cluster(changes, present, kept, cluster),
-            *(describe_beyond(row, kept[row.name]) for row in beyond),
-            *filter(None, [find_in_control_planes(cluster) if scheduler_changes else ""]),
+            *(_find_scheduler_blockers(present, extenders, kept, cluster) if scheduler_changes else []),
         ],
     }
+
+
+def _find_scheduler_blockers(
+    present: Sequence[Strategy], extenders: Sequence[Strategy], kept: Mapping[str, Sequence[str]], cluster: Cluster
+) -> list[str]:
+    """Return what blocks a change of kube-scheduler: strategies of nodes beyond this run alone, and its control planes."""
+    # With strategies that are present, find_in_cluster names those of other nodes.
+    beyond = [] if present else [describe_beyond(row, kept[row.name]) for row in extenders]
+    problem = find_in_control_planes(cluster)
+    return [*beyond, problem] if problem else beyond
 
 
 def _collect_configs(changes: Sequence[Change], cluster: Cluster) -> dict[str, Any]:

@@ -88,6 +88,37 @@ def test_layers_report_a_filter_that_imports_the_collection_at_its_top(file, sou
 
 
 @pytest.mark.parametrize(
+    ("sources", "circle"),
+    [
+        (
+            {
+                "_a/x.py": "from .._b import y\n",
+                "_b/y.py": "from .._c import z\n",
+                "_c.py": "from ._text import read\n",
+            },
+            "",
+        ),
+        ({"_a/x.py": "from . import z\n", "_a/z.py": "from .x import y\n"}, ""),
+        ({"_a/x.py": "from .._b.y import f\n", "_b/z.py": "def f():\n    from .. import _a\n"}, "_a <- _b <- _a"),
+        (
+            {"_a/x.py": "from .._b.y import f\n", "_b/y.py": "from .._c import z\n", "_c.py": "from ._a import x\n"},
+            "_a",
+        ),
+        ({"_a/x.py": "from .._b import y\n", "_b/y.py": "if TYPE_CHECKING:\n    from .._a.x import z\n"}, ""),
+    ],
+)
+def test_layers_report_a_circle_of_packages(tmp_path, monkeypatch, sources, circle):
+    monkeypatch.setattr(layers, "ROOT", tmp_path)
+    for name, source in sources.items():
+        path = tmp_path / "plugins" / "module_utils" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    found = list(layers.problems_of_circles())
+    assert len(found) == bool(circle)
+    assert circle in "".join(found)
+
+
+@pytest.mark.parametrize(
     ("name", "good"),
     [("action/x.py", True), ("action/y.py", False), ("lookup/x.py", False), ("plugin_utils/x.py", False)],
 )

@@ -11,7 +11,7 @@ from gates import selection, table
 
 SCENARIOS = {
     "default": ["playbooks/"],
-    "sharing": ["roles/gpushare", "plugins/module_utils/_gpushare"],
+    "sharing": ["roles/gpushare", "plugins/module_utils/_allocation"],
     "scheduler": ["roles/kube_scheduler_extender", "plugins/modules/kube_scheduler_manifest"],
     "kubelet": ["roles/kubelet_reserved"],
 }
@@ -30,7 +30,7 @@ SCENARIOS = {
             {
                 "roles/kubelet_reserved/a": 3,
                 "roles/gpushare/a": 1,
-                "plugins/module_utils/_gpushare/a.py": 8,
+                "plugins/module_utils/_allocation/a.py": 8,
                 "roles/kube_scheduler_extender/a": 5,
             },
             ["default", "sharing", "scheduler"],

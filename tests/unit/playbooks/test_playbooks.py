@@ -243,7 +243,7 @@ def test_working_driver_of_others_is_not_managed(evaluate):
     hosts = {
         name: {
             **variables,
-            "__gpu_vendors": ["nvidia"],
+            "gpu_devices": {"served": True},
             "gpu_preflight_gpus": {"ansible_facts": {"nvml": {"error": error, "gpus": [{"lost": False}]}}},
         }
         for name, (variables, error, _managed) in DRIVERS.items()

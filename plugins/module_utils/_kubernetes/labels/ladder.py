@@ -5,7 +5,7 @@
 
 1. The operator, the labeller or the feature discovery of a vendor: by a rule, the labels that it publishes where it runs.
 2. Node feature discovery (NFD): the names that it has recorded on the node. It overwrites them, and removes them when it stops publishing them.
-3. Nobody: the label is set.
+3. No other tool: the label is set.
 
 Source of the annotation: nfd-master of node-feature-discovery v0.19.0.
 """

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Decides which labels of a node change, and records their former values for the undo.
 
-If others change a label, theirs is the former value.
+If others change a label, their value is the former one.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from .rows import (
     RATIO,
     UTILIZATION_WORDS,
     Dashboard,
+    Panel,
     Query,
     Variable,
     bars,
@@ -133,6 +134,10 @@ _ALLOCATED = 'gpu:requested:by_pod{node!="",resource="$resource"}'
 _TOTAL_HOURS = f"sum_over_time(count({_GPUS})[$__range:5m]) / 12"
 _ALLOCATED_HOURS = f"(sum_over_time(sum({_ALLOCATED})[$__range:5m]) / 12 / $units or count(gpu:present) * 0)"
 _UNUSED = "on (node) group_left () (1 - avg by (node) (gpu:utilization:ratio))"
+_NAMESPACE_HOURS = f"sum_over_time(sum by (namespace, node) ({_ALLOCATED})[$__range:5m]) / 12 / $units"
+_NODE_TOTAL = f"sum_over_time(count by (node) ({_GPUS})[$__range:5m]) / 12"
+_NODE_HOURS = f"sum_over_time(sum by (node) ({_ALLOCATED})[$__range:5m]) / 12 / $units"
+_NODE_WASTED = f"sum_over_time((sum by (node) ({_ALLOCATED}) * {_UNUSED})[$__range:5m]) / 12 / $units"
 _HOURS_WORDS = "in the shown time, one hour of one GPU"
 _PRICE_WORDS = "The price of the GPU's model is in the table of prices; other models have that of the field above."
 
@@ -164,10 +169,6 @@ def _build_price(prices: Mapping[str, float]) -> str:
 def build_cost(prices: Mapping[str, float]) -> Dashboard:
     """Return the dashboard of cost; *prices* are those of a GPU hour, by shell patterns of models."""
     price = f"on (node) group_left () ({_build_price(prices)})"
-    hours = f"sum_over_time(sum by (namespace, node) ({_ALLOCATED})[$__range:5m]) / 12 / $units"
-    total = f"sum_over_time(count by (node) ({_GPUS})[$__range:5m]) / 12"
-    node_hours = f"sum_over_time(sum by (node) ({_ALLOCATED})[$__range:5m]) / 12 / $units"
-    wasted = f"sum_over_time((sum by (node) ({_ALLOCATED}) * {_UNUSED})[$__range:5m]) / 12 / $units"
     return Dashboard(
         "cost",
         "GPU cost",
@@ -177,57 +178,68 @@ def build_cost(prices: Mapping[str, float]) -> Dashboard:
             Variable("units", "Units of the resource per GPU", value="1"),
             Variable("price", "Price of a GPU hour, other models", value="1"),
         ],
-        [
-            stat("GPU hours", f"GPUs that exporters reported {_HOURS_WORDS}.", GPU_HOURS, _TOTAL_HOURS),
-            stat("Allocated GPU hours", f"What pods on nodes requested {_HOURS_WORDS}.", GPU_HOURS, _ALLOCATED_HOURS),
-            stat(
-                "Idle GPU hours",
-                f"What no pod requested {_HOURS_WORDS}.",
-                GPU_HOURS,
-                f"{_TOTAL_HOURS} - {_ALLOCATED_HOURS}",
-            ),
-            stat(
-                "Wasted GPU hours",
-                "Allocated hours, without the share of time in which programs ran on the GPUs of the node.",
-                GPU_HOURS,
-                f"sum({wasted})",
-            ),
-            stat("Cost of allocated GPUs", _PRICE_WORDS, MONEY, f"sum({hours} * {price})"),
-            stat("Cost of all GPUs", _PRICE_WORDS, MONEY, f"sum({total} * {price})"),
-            bars(
-                "Allocated GPU hours by namespace",
-                f"What the pods of a namespace requested {_HOURS_WORDS}.",
-                GPU_HOURS,
-                Query(f"topk(20, sum by (namespace) ({hours}))", _BY_NAMESPACE),
-            ),
-            bars(
-                "Cost by namespace",
-                f"Allocated hours by their price. {_PRICE_WORDS}",
-                MONEY,
-                Query(f"topk(20, sum by (namespace) ({hours} * {price}))", _BY_NAMESPACE),
-            ),
-            lines(
-                "Allocated and existing GPUs",
-                "GPUs that exporters report, and those that pods on nodes request. What lies between them is idle.",
-                COUNT,
-                Query(f"count({_GPUS})", "existing"),
-                Query(f"sum({_ALLOCATED}) / $units", "allocated"),
-            ),
-            lines(
-                "Allocated GPUs by namespace",
-                "GPUs that the pods of a namespace request.",
-                COUNT,
-                Query(f"sum by (namespace) ({_ALLOCATED}) / $units", _BY_NAMESPACE),
-                stacked=True,
-            ),
-            table(
-                "Nodes",
-                "GPU hours of each node in the shown time, and their cost.",
-                Query(f"sum by (node) ({total})", "GPU hours", GPU_HOURS),
-                Query(f"sum by (node) ({node_hours})", "Allocated GPU hours", GPU_HOURS),
-                Query(f"sum by (node) ({wasted})", "Wasted GPU hours", GPU_HOURS),
-                Query(f"sum by (node) ({total} * {price})", "Cost", MONEY),
-            ),
-        ],
+        [*_build_totals(price), *_build_charts(price)],
         begin="now-7d",
     )
+
+
+def _build_totals(price: str) -> list[Panel]:
+    """Return the panels with one number; *price* joins the price of a GPU hour to a vector by node."""
+    return [
+        stat("GPU hours", f"GPUs that exporters reported {_HOURS_WORDS}.", GPU_HOURS, _TOTAL_HOURS),
+        stat("Allocated GPU hours", f"What pods on nodes requested {_HOURS_WORDS}.", GPU_HOURS, _ALLOCATED_HOURS),
+        stat(
+            "Idle GPU hours",
+            f"What no pod requested {_HOURS_WORDS}.",
+            GPU_HOURS,
+            f"{_TOTAL_HOURS} - {_ALLOCATED_HOURS}",
+        ),
+        stat(
+            "Wasted GPU hours",
+            "Allocated hours, without the share of time in which programs ran on the GPUs of the node.",
+            GPU_HOURS,
+            f"sum({_NODE_WASTED})",
+        ),
+        stat("Cost of allocated GPUs", _PRICE_WORDS, MONEY, f"sum({_NAMESPACE_HOURS} * {price})"),
+        stat("Cost of all GPUs", _PRICE_WORDS, MONEY, f"sum({_NODE_TOTAL} * {price})"),
+    ]
+
+
+def _build_charts(price: str) -> list[Panel]:
+    """Return the panels by namespace, by time and by node."""
+    return [
+        bars(
+            "Allocated GPU hours by namespace",
+            f"What the pods of a namespace requested {_HOURS_WORDS}.",
+            GPU_HOURS,
+            Query(f"topk(20, sum by (namespace) ({_NAMESPACE_HOURS}))", _BY_NAMESPACE),
+        ),
+        bars(
+            "Cost by namespace",
+            f"Allocated hours by their price. {_PRICE_WORDS}",
+            MONEY,
+            Query(f"topk(20, sum by (namespace) ({_NAMESPACE_HOURS} * {price}))", _BY_NAMESPACE),
+        ),
+        lines(
+            "Allocated and existing GPUs",
+            "GPUs that exporters report, and those that pods on nodes request. What lies between them is idle.",
+            COUNT,
+            Query(f"count({_GPUS})", "existing"),
+            Query(f"sum({_ALLOCATED}) / $units", "allocated"),
+        ),
+        lines(
+            "Allocated GPUs by namespace",
+            "GPUs that the pods of a namespace request.",
+            COUNT,
+            Query(f"sum by (namespace) ({_ALLOCATED}) / $units", _BY_NAMESPACE),
+            stacked=True,
+        ),
+        table(
+            "Nodes",
+            "GPU hours of each node in the shown time, and their cost.",
+            Query(f"sum by (node) ({_NODE_TOTAL})", "GPU hours", GPU_HOURS),
+            Query(f"sum by (node) ({_NODE_HOURS})", "Allocated GPU hours", GPU_HOURS),
+            Query(f"sum by (node) ({_NODE_WASTED})", "Wasted GPU hours", GPU_HOURS),
+            Query(f"sum by (node) ({_NODE_TOTAL} * {price})", "Cost", MONEY),
+        ),
+    ]

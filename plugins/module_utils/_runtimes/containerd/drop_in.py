@@ -62,7 +62,7 @@ class Import(Containerd):
         """Nothing: the effect was checked with the drop-in, which may not be there yet."""
 
     def has_entry(self, _tree: Tree) -> bool:
-        """Never: an import that others wrote is theirs."""
+        """Return False: an import that others wrote is unmanaged."""
         return False
 
     def facts(self, tree: Tree) -> dict[str, t.Any]:

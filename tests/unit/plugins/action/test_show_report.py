@@ -12,11 +12,11 @@ pytest.importorskip("ansible.plugins.action")
 from ansible.errors import AnsibleActionFail
 
 from ansible_collections.gpu.kubernetes.plugins.action import show_report
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation import render as gpushare
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import allocate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import read_dump
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost import integrate
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost import report as cost
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import render as gpushare
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
 from ansible_collections.gpu.kubernetes.plugins.modules import show_report as show_report_module
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils import _show

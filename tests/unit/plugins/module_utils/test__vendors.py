@@ -89,3 +89,10 @@ def test_no_other_code_names_another_vendor() -> None:
         "_checks/vendors",
     )
     assert found == {f"plugins/module_utils/{name}.py" for name in rows}
+
+
+def test_no_playbook_names_a_vendor_in_an_expression() -> None:
+    names = re.compile("['\"](" + "|".join(row.name for row in VENDORS) + ")['\"]")
+    assert names.search("when: \"'nvidia' in vendors\"")
+    playbooks = (ROOT / "playbooks").rglob("*.yml")
+    assert [path.name for path in playbooks if names.search(path.read_text(encoding="utf-8"))] == []

@@ -119,7 +119,7 @@ def test_processes_that_stay_are_named_and_nothing_else_is_removed(node: Node, l
     set_modes(library, compute_mode.EXCLUSIVE_PROCESS)
     failed = node.run("mps_cleanup", library=library, wait_timeout=1)
     assert failed["msg"] == (
-        f"{CONTROL} (pid 41) still runs, told to quit 1 s ago; end the programs that use MPS, then this process, and run again."
+        f"{CONTROL} (pid 41) still runs, although quit was sent to it 1 s ago; end the programs that use MPS, then this process, and run again."
     )
     assert compute_mode.list_exclusive(library) == [0, 1]
     (node.pipe / "answers").unlink()

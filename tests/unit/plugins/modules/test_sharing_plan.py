@@ -35,6 +35,14 @@ def test_plan_blockers_and_table_are_returned(run: Any) -> None:
     assert result["changed"] is False
 
 
+@pytest.mark.parametrize(
+    ("given", "vendors"), [({}, ["nvidia"]), ({"vendors": []}, ["nvidia"]), ({"vendors": ["amd"]}, ["amd"])]
+)
+def test_host_without_known_vendors_has_gpus_of_nvidia(run: Any, given: dict[str, Any], vendors: list[str]) -> None:
+    result = run(FakeCluster([node("w1", 2)]), hosts=[request("exclusive", **given)], control_planes=["cp"])
+    assert [row["vendors"] for row in result["plan"]["nodes"]] == [vendors]
+
+
 def test_workloads_that_no_node_can_run_afterwards_are_in_the_table_and_block_nothing(run: Any) -> None:
     cluster = FakeCluster([node("w1", 2)], [pod("a", gpus=1, owner="train", owner_kind="Job")])
     result = run(cluster, hosts=[request()], control_planes=["cp"])

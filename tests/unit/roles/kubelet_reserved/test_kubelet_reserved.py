@@ -300,7 +300,7 @@ def test_prepare_and_remove_include_hosts_with_requested_or_managed_values(machi
         "prepare_gpu_nodes",
         {"silent": silent, "host": declared},
         gpu_nodes_have_cluster=False,
-        gpu_devices={"vendors": ["nvidia"]},
+        gpu_devices={"vendors": ["nvidia"], "served": True},
     )
     assert (code, machine.starts) == (0, 0), output
     code, output = play("prepare_gpu_nodes", {"without": without, "host": declared})

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from fakes.gpushare import share_node, share_pod
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import extract_pod
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost.integrate import Held
 from ansible_collections.gpu.kubernetes.plugins.module_utils._cost.shares import (
     Shares,
@@ -17,7 +18,6 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._cost.shares import
     extract_gpus,
     name_product,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import extract_pod
 
 GPU, MEM = "nvidia.com/gpu", "aliyun.com/gpu-mem"
 A100 = "NVIDIA-A100-SXM4-40GB"

@@ -235,11 +235,17 @@ def test_gpu_in_the_processor_is_not_the_one_that_is_tested(tmp_path: Path) -> N
     assert [test["resource_name"] for test in build_tests(facts, {}, "")] == [XE]
 
 
-def test_declared_vendors_replace_those_that_were_found(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("declared", "vendors", "served"),
+    [(["nvidia", "intel"], ["intel", "nvidia"], True), (["amd"], ["amd"], False), ([], ["nvidia"], True)],
+)
+def test_declared_vendors_replace_those_that_were_found(
+    tmp_path: Path, declared: list[str], vendors: list[str], served: bool
+) -> None:
     gpu_sysfs.replace_tree(tmp_path, "mixed")
-    facts = read(str(tmp_path), vendors=["nvidia", "intel"])
-    assert facts["vendors"] == ["intel", "nvidia"]
-    assert [plugin["vendor"] for plugin in facts["plugins"]] == ["intel"]
+    facts = read(str(tmp_path), vendors=declared)
+    assert (facts["vendors"], facts["served"]) == (vendors, served)
+    assert [plugin["vendor"] for plugin in facts["plugins"]] == [name for name in vendors if name != "nvidia"]
 
 
 def test_plugin_of_a_host_without_the_driver_is_expected_to_offer_nothing(tmp_path: Path) -> None:

@@ -16,9 +16,9 @@ from fakes.kubernetes_api import FakeCluster, node, pod
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare import extract, resources
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import render_lines
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation import extract, resources
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import allocate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.render import render_lines
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain import plan as drain
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.plan import check_labels, plan_labels
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.labels.record import (

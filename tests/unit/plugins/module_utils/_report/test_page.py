@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from fakes.gpushare import share_node, share_pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import allocate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import read_dump
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report import node_rows, page, shares, versions
 from ansible_collections.gpu.kubernetes.plugins.module_utils._report.build import build_report
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._report.fleet import (

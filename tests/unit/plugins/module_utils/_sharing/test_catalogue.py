@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[5]
 OWN = ("role", "labelling_role", "tolerations", "counted", "measure", "daemon_set", "plugin_labels")
 #: Files that may name one: its role, and the report on memory allocated by gpushare.
 NAMING = re.compile(
-    r"plugins/(module_utils/(_sharing/catalogue|_gpushare/)|(filter|modules)/gpushare_|modules/gpu_cost|(action|modules)/show_report)"
+    r"plugins/(module_utils/(_sharing/catalogue|_allocation/)|(filter|modules)/gpushare_|modules/(gpu_cost|show_report))"
     # Surveys are generated from the argument specs.
     r"|roles/(gpushare_report|gpu_cost)/|roles/awx_objects/vars/controller|playbooks/show_gpu_allocation"
 )

@@ -10,7 +10,7 @@ import io
 import json
 from typing import Any, Iterable, Iterator, Mapping, Sequence
 
-from .._report.render import Line, align_columns, render_section
+from .._lines import Line, align_columns, render_section
 from . import names
 from .allocation import Allocation, compute_percent
 from .resources import is_nvidia
@@ -18,6 +18,8 @@ from .resources import is_nvidia
 FORMATS = ("table", "json", "csv")
 BAR_WIDTH = 20
 FULL, FREE = "#", "."
+#: What the functions here read, for messages.
+SOURCE = "what gpushare_info returns, with the pods for details"
 NOTE = (
     "gpushare allocates memory and does not isolate it: a container can use more than its pod requests"
     " (except with Alibaba's cGPU, on nodes without the label cgpu.disable.isolation=true)."

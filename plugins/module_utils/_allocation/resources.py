@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""The allocation of what other device plugins than gpushare's offer of GPUs: whole GPUs, replicas, MIG slices and percents.
+"""The allocation of other resources than GPU memory, as device plugins offer them: whole GPUs, replicas, MIG slices and percents.
 
 Pods request whole units of a resource, and kube-scheduler's rule counts them. The API does not report on which GPU a unit of NVIDIA's device plugin is;
 the extenders of other plugins write it into annotations of pods, which are untrusted input.
@@ -54,7 +54,7 @@ class Holding(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def is_listed(resource: str) -> bool:
-    """Return whether pods request the resource for GPUs of any vendor, by another strategy than gpushare."""
+    """Return whether pods request the resource for GPUs of any vendor, other than GPU memory."""
     return resource != names.GPU_MEM and bool(gpu_resources({resource: 1}))
 
 

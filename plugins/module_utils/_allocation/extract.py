@@ -98,7 +98,7 @@ def extract_pod(pod: Mapping[str, Any]) -> PodShare | None:
     spec, phase = pod.get("spec") or {}, str((pod.get("status") or {}).get("phase") or "")
     if not spec.get("nodeName") or phase in FINISHED_PHASES:
         return None
-    # As gpushare counts: the limits of the containers, without init containers and overhead (kube-scheduler's rule is in requests.py).
+    # As the extender counts: the limits of the containers, without init containers and overhead (kube-scheduler's rule is in requests.py).
     request = sum(map(_get_limit, spec.get("containers") or []))
     holdings = extract_holdings(pod)
     if request <= 0 and not holdings:

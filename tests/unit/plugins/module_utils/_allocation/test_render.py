@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from fakes.gpushare import share_node, share_pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import (
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import allocate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import read_dump
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.render import (
     NOTE,
     NOTHING,
     draw_bar,

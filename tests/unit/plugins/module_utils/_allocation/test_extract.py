@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from fakes.gpushare import GPU_COUNT, GPU_MEM, share_node, share_pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import (
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import (
     NodeShare,
     extract_node,
     extract_pod,
     parse_whole,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.resources import Offer
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.resources import Offer
 
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 

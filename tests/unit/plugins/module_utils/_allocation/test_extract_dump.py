@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fakes.gpushare import share_node, share_pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import DumpError, read_dump
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import DumpError, read_dump
 
 NODE, POD = share_node("w1"), share_pod("p")
 MIXED = {"apiVersion": "v1", "kind": "List", "items": [NODE, POD, {"kind": "Service", "metadata": {"name": "s"}}]}

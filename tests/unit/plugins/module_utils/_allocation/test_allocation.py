@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from fakes.gpushare import share_node, share_pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import UnknownNode, allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import UnknownNode, allocate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import read_dump
 
 ALLOCATION = "scheduler.framework.gpushare.allocation"
 

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from fakes.gpushare import share_node, share_pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.render import GPU_NOTE, NOTE, render_text
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import allocate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import read_dump
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.render import GPU_NOTE, NOTE, render_text
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import LABEL, Request, build_config
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from fakes.gpushare import GPU_COUNT, GPU_MEM, share_node, share_pod
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.allocation import allocate
-from ansible_collections.gpu.kubernetes.plugins.module_utils._gpushare.extract import read_dump
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.allocation import allocate
+from ansible_collections.gpu.kubernetes.plugins.module_utils._allocation.extract import read_dump
 
 ASSIGNED, REQUEST = "ALIYUN_COM_GPU_MEM_ASSIGNED", "ALIYUN_COM_GPU_MEM_POD"
 VISIBLE = [{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}]
