@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Mapping, Sequence
 
 from .._vendors import BY_NAME, SERVED
-from .catalogue import IN_CLUSTER, STRATEGIES, Strategy, matching
+from .catalogue import IN_CLUSTER, STRATEGIES, Strategy, matching, nvidia_resources
 from .change import Change
 from .gpu_operator import MIG_DISABLED, MIG_LABEL, PARTS, GpuOperator, OperatorState, label_of
 from .node_state import Cluster
@@ -24,7 +24,8 @@ def find_on_node(change: Change, cluster: Cluster) -> list[str]:
         return _find_used(change) if "sharing" in cluster.run_tags else []
     found = [_find_contradiction(change), _find_other_vendor(change)]
     if cluster.run_tags:
-        found += [_find_unknown(change), _find_foreign_name(change), _find_held(change), _find_missing_tags(change)]
+        found += [_find_unknown(change), _find_lost(change), _find_foreign_name(change), _find_held(change)]
+        found += [_find_missing_tags(change)]
         found += [
             _find_operator(change),
             _find_operator_switch(change, cluster),
@@ -68,6 +69,17 @@ def _find_unknown(change: Change) -> str:
         return ""
     host = change.host
     return f"Host {host.host}: the cluster has no node {host.node}; join the host to the cluster, or set gpu_node_name to the name of its node."
+
+
+def _find_lost(change: Change) -> str:
+    """Return the blocker of a node that would leave its strategy and enter none, because the driver has lost its GPUs for now or for good."""
+    count = sum(matching(change.node.capacity, nvidia_resources(change.host.resource_name)).values())
+    if not change.to or change.host.gpus != 0 or not change.cordons or not count:
+        return ""
+    return (
+        f"{change.host.where}: its sharing strategy changes, and its driver reports none of the GPUs that the kubelet has; find the cause with the "
+        "playbook diagnose_gpu_nodes, and run again."
+    )
 
 
 def _find_held(change: Change) -> str:

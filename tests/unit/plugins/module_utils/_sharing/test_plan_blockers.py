@@ -57,6 +57,16 @@ BLOCKED = {
         {},
         [WHERE, "are shared as exclusive, gpushare is requested, and", GPUS_ALLOCATED],
     ),
+    # A run would take MPS off the node, and not bring it back.
+    "interrupted-without-gpus": (
+        node(gpu_capacity={GPU: 8}, reason=reason_of(["time_slicing"], "mps")),
+        "mps",
+        {"request": Request(replicas=2), "gpus": 0},
+        [
+            WHERE,
+            "its driver reports none of the GPUs that the kubelet has; find the cause with the playbook diagnose_gpu_nodes",
+        ],
+    ),
     # The resources of NVIDIA's device plugin, for any present configuration.
     "enters-allocated-shared": (
         empty_node(gpu_allocated={"nvidia.com/gpu.shared": 1}),
