@@ -172,9 +172,10 @@ def hang_nvml(lab: Lab) -> Iterator[None]:
     library = lab.folder / "libnvidia-ml.so"
     words = [gpus.library(lab.settings), gpus.profile(node), library, "--set", "init_fault=hang"]
     compose.main([str(word) for word in words])
+    nodes.put(node, {"/root/hanging": library.read_bytes()})
     lab.machine.check_output(f"mv {path} /root/away")
     try:
-        nodes.put(node, {path: library.read_bytes()})
+        lab.machine.check_output(f"mv /root/hanging {path}")
         yield
     finally:
         lab.machine.check_output(f"mv /root/away {path}")
