@@ -12,11 +12,8 @@ ROOT = "/srv/lab/gpu-sysfs"
 _PROGRAM = "/srv/lab/gpu_sysfs.py"
 
 
-def set_gpus(node: Node, case: str, alone: bool = False) -> None:
-    """Give NODE the GPUs of a case of tests/fakes/gpu_sysfs.py, instead of those of the last call; ``none`` removes them.
-
-    Those of NVIDIA are beside them, unless *alone*. The next call without it has them again.
-    """
+def set_gpus(node: Node, case: str) -> None:
+    """Give NODE the GPUs of a case of tests/fakes/gpu_sysfs.py beside those of NVIDIA, instead of those of the last call; ``none`` removes them."""
     nodes.put(node, {_PROGRAM: (FAKES / "gpu_sysfs.py").read_bytes()})
-    options = ["--devices", "/dev", *([] if alone else ["--beside", "/sys/bus/pci/devices"])]
+    options = ("--devices", "/dev", "--beside", "/sys/bus/pci/devices")
     nodes.execute(node, "python3", _PROGRAM, ROOT, case, *options)

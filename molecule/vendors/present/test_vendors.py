@@ -19,7 +19,7 @@ from fakes.gpu_sysfs import RENDER_GROUP
 from lab import cluster, vendors
 from lab import fingerprint as prints
 from lab.fakes.build import CLINFO, ROCMINFO
-from lab.strategies import FIRST, GPU, SECOND, list_plugins
+from lab.strategies import FIRST, GPU, SECOND
 from lab.wait import until
 
 AMD, INTEL, PARTITION = "amd.com/gpu", "gpu.intel.com/i915", "amd.com/cpx_nps4"
@@ -66,12 +66,12 @@ def before(settings: Any) -> dict[str, str]:
 
 @pytest.fixture
 def set_gpus(settings: Any) -> Callable[..., None]:
-    """Give the two nodes the GPUs of two cases of tests/fakes/gpu_sysfs.py, beside those of NVIDIA; with ``alone`` not on the second node."""
+    """Give the two nodes the GPUs of two cases of tests/fakes/gpu_sysfs.py, beside those of NVIDIA."""
 
-    def set_both(first: str, second: str, alone: bool = False) -> None:
+    def set_both(first: str, second: str) -> None:
         machines = {node.name: node for node in settings.nodes}
         vendors.set_gpus(machines[FIRST], first)
-        vendors.set_gpus(machines[SECOND], second, alone)
+        vendors.set_gpus(machines[SECOND], second)
 
     return set_both
 
@@ -246,18 +246,6 @@ def test_second_advertiser_is_refused(set_gpus: Any, run: Run, settings: Any, tm
         cluster.kubectl(settings, "delete", "crd/deviceconfigs.amd.com")
     assert (code, changed) == (2, 0), printed
     assert "DeviceConfig" in printed
-
-
-def test_node_with_gpus_of_intel_alone_offers_only_these(
-    set_gpus: Any, run: Run, api: Any, read_allocatable: Any
-) -> None:
-    set_gpus("amd", "intel-i915", alone=True)
-    code, changed, printed = run("site", *TAGS)
-    assert (code, changed > 0) == (0, True), printed
-    until(lambda: read_allocatable(SECOND), lambda found: found == {INTEL: "1"})
-    assert [name for name in api.read_node(SECOND).metadata.labels if name.startswith("nvidia.com/gpu")] == []
-    assert set(list_plugins(api)) == {FIRST}
-    assert read_present(api) == {AMD: [FIRST], INTEL: [SECOND]}
 
 
 def test_node_with_gpus_of_both_vendors_offers_both(set_gpus: Any, run: Run, api: Any, read_allocatable: Any) -> None:
