@@ -19,7 +19,8 @@ import pytest
 from fakes.nvml import compose
 from kubernetes import client
 from lab import fingerprint as prints
-from lab import gpus, nodes
+from lab import gpus
+from lab.shell import run
 from lab.wait import until
 
 pytestmark = pytest.mark.thorough
@@ -172,7 +173,7 @@ def hang_nvml(lab: Lab) -> Iterator[None]:
     library = lab.folder / "libnvidia-ml.so"
     words = [gpus.library(lab.settings), gpus.profile(node), library, "--set", "init_fault=hang"]
     compose.main([str(word) for word in words])
-    nodes.put(node, {"/root/hanging": library.read_bytes()})
+    run(["podman", "cp", library, f"{HOST}:/root/hanging"])
     lab.machine.check_output(f"mv {path} /root/away")
     try:
         lab.machine.check_output(f"mv /root/hanging {path}")

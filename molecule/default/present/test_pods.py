@@ -63,7 +63,9 @@ def test_pod_of_the_quick_start_passes(run_pod: Callable[..., Any]) -> None:
     page = (ROOT / "docs" / "docsite" / "rst" / "guide_quickstart.rst").read_text(encoding="utf-8")
     blocks = re.findall(r"^( +)\.\. code-block:: yaml\n\n((?:\1 .*\n)+)", page, re.MULTILINE)
     [pod] = [block for _indent, text in blocks if (block := yaml.safe_load(text)).get("kind") == "Pod"]
-    pod["spec"]["containers"][0]["image"] = IMAGE
+    [container] = pod["spec"]["containers"]
+    limits = {name: str(amount) for name, amount in container["resources"]["limits"].items()}  # as the client wants it
+    container |= {"image": IMAGE, "resources": {"limits": limits}}
     phase, log = run_pod(pod["spec"])
     assert (phase, pod["metadata"]["name"]) == ("Succeeded", "cuda-test"), log
     assert "Test PASSED" in log
