@@ -16,10 +16,9 @@ NAMES = (
     *(
         "has_unknown_objects",
         "kubelet_problem",
-        "packages_of_parts",
-        "services_of_users",
         "unavailable_nodes",
         "unconnected_gpus",
+        "values_of",
     ),
 )
 FILTERS: dict[str, Any] = {
@@ -58,15 +57,15 @@ def test_unavailable_nodes_are_not_ready_or_cordoned() -> None:
 
 
 def test_services_of_users_are_services_among_the_programs() -> None:
-    users = [{"command": name} for name in ("nv-fabricmanage", "python", "nvidia-persiste", "nv-fabricmanage")]
+    users = ["nv-fabricmanage", "python", "nvidia-persiste", "nv-fabricmanage"]
     services = {"nvidia-persiste": "nvidia-persistenced", "nv-fabricmanage": "nvidia-fabricmanager", "x": "y"}
-    assert FILTERS["services_of_users"](users, services) == ["nvidia-fabricmanager", "nvidia-persistenced"]
+    assert FILTERS["values_of"](users, services) == ["nvidia-fabricmanager", "nvidia-persistenced"]
 
 
 def test_packages_of_parts_are_listed_once() -> None:
     packages = {"libraries": ["a", "b"], "open": ["b", "c"], "headers": [], "persistence": "d"}
     parts = ["libraries", "open", "headers", "persistence", "fabric_manager"]
-    assert FILTERS["packages_of_parts"](parts, packages) == ["a", "b", "c", "d"]
+    assert FILTERS["values_of"](parts, packages) == ["a", "b", "c", "d"]
 
 
 @pytest.mark.parametrize(

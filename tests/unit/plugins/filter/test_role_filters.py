@@ -48,12 +48,11 @@ WRONG = {
     "rollback_order": ([{}], "", "host"),
     "scheduler_pod_state": ({}, {}, {}),
     "scheduler_pods": ([{}], "own"),
-    "packages_of_parts": (["open"], None),
-    "services_of_users": ([{}], {}),
     "unconnected_gpus": ({"gpus": [{"fabric": "text"}]},),
     "unavailable_nodes": ([{}],),
     "scheduler_record": ([{}], [], {}, {}, ""),
     "url_credentials": (None,),
+    "values_of": (["open"], None),
     "workload_state": ({"kind": "Job"}, [[], []]),
 }
 MODULES = [importlib.import_module(f"ansible_collections.gpu.kubernetes.plugins.filter.{name}") for name in WRONG]
