@@ -21,7 +21,7 @@ options:
     type: str
     required: true
   files:
-    description: Content of each file in a C(Sourcesentry) field, by its path.
+    description: Content of each file in a C(Sourcesentry) field by its path, in Base64 as M(ansible.builtin.slurp) returns it.
     type: dict
     required: true
   origin:
@@ -43,7 +43,7 @@ EXAMPLES = r"""
 - name: Show the host's sources of Debian
   ansible.builtin.debug:
     msg: >-
-      {{ __targets.stdout | gpu.kubernetes.apt_places(files={'/etc/apt/sources.list': __list.content | b64decode}, origin='Debian',
+      {{ __targets.stdout | gpu.kubernetes.apt_places(files={'/etc/apt/sources.list': __list.content}, origin='Debian',
          suites=['bookworm']) }}
 """
 
@@ -67,6 +67,7 @@ _value:
       sample: {Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg}
 """
 
+from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 from ansible.errors import AnsibleFilterError
@@ -80,8 +81,12 @@ def apt_places(targets: str, files: dict[str, str], origin: str, suites: list[st
     from ansible_collections.gpu.kubernetes.plugins.module_utils._packages.apt import find_repositories
 
     try:
-        return find_repositories(targets, files, origin, suites)
-    except (KeyError, IndexError, TypeError, AttributeError) as error:
+        texts = {
+            path: b64decode(content, validate=True).decode("utf-8", "surrogateescape")
+            for path, content in files.items()
+        }
+        return find_repositories(targets, texts, origin, suites)
+    except (KeyError, IndexError, TypeError, ValueError, AttributeError) as error:
         raise AnsibleFilterError(f"apt_places cannot read the output of apt-get indextargets ({error!r}).") from error
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+from base64 import b64encode
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from ansible_collections.gpu.kubernetes.plugins.filter import workload_state
 WRONG = {
     "admission_policies": ([{"name": "x", "prefix": "y"}], "n"),
     "allocated_nodes": ([{}],),
+    "apt_places": ("", {"/etc/apt/sources.list": "no Base64"}, "Debian", ["bookworm"]),
     "driver_managed": ({},),
     "driver_test": (None, "nvidia.com/gpu", True),
     "driver_works": ({},),
@@ -63,6 +65,14 @@ FILTERS: dict[str, Any] = {name: call for module in MODULES for name, call in mo
 def test_filter_with_input_of_another_form_raises(name: str) -> None:
     with pytest.raises(AnsibleFilterError, match=name):
         FILTERS[name](*WRONG[name])
+
+
+def test_apt_places_reads_files_in_base64() -> None:
+    targets = "Release: bookworm\nRepo-URI: http://a.example.com/\nSourcesentry: /etc/apt/sources.list:1\n"
+    content = b64encode("deb [trusted=yes] http://a.example.com bookworm main # ä\n".encode()).decode()
+    assert FILTERS["apt_places"](targets, {"/etc/apt/sources.list": content}, "Debian", ["bookworm"]) == [
+        {"url": "http://a.example.com/", "suite": "bookworm", "options": {"Trusted": "yes"}}
+    ]
 
 
 def test_host_values_returns_values_of_hosts_that_have_them() -> None:
