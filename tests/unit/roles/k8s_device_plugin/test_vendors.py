@@ -23,10 +23,10 @@ OFFERED = {
 }
 
 
-def run_plugins(cluster, all_offered=OFFERED, suffix="x"):
+def run_plugins(cluster, all_offered=None, suffix="x"):
     """Act as the DaemonSet controller, the kubelet and the plugins on the only node."""
     worker = cluster.objects["Node", "", "w1"]
-    for name, offered in all_offered.items():
+    for name, offered in (all_offered or OFFERED).items():
         daemon_set = cluster.objects.get(("DaemonSet", "kube-system", name))
         pod = ("Pod", "kube-system", f"{name}-{suffix}")
         template = daemon_set["spec"]["template"] if daemon_set else {}

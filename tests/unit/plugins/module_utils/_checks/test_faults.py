@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping, Optional
 
 import pytest
 from fakes.nvml import nvml_profile
@@ -22,7 +22,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._nvml import collec
 if TYPE_CHECKING:
     from fakes.nvml.simulated import NvmlBuilder
 
-    Files = Mapping[str, str | None]
+    Files = Mapping[str, Optional[str]]
 
 HEALTHY, LOST, SILENT = "a100-80g", "lost-gpu", "no-driver"
 VERSION = "570.124.06"
