@@ -21,7 +21,7 @@ export ANSIBLE_CONFIG := $(CURDIR)/ansible.cfg
 # Without compiled files, each of the hundreds of starts of Ansible takes twice as long.
 unexport PYTHONDONTWRITEBYTECODE
 
-GATES := cluster lint types contract docs artifact galaxy nodes roles units toml-suite browser fakes rulebook
+GATES := cluster scenarios lint types contract docs artifact galaxy nodes roles units toml-suite browser fakes rulebook
 
 .PHONY: help venv pythons lab lab-down test test-all quick gates $(GATES) bench bench-facts bench-fleet bench-fuzz bench-gpushare build release format clean
 
@@ -53,7 +53,7 @@ lab-down: venv ## Remove the lab and all that it left
 test: venv ## What every change must pass: the lab end to end, and what the change concerns
 	@$(PY) -m gates test $(ARGS)
 
-test-all: venv ## Everything: all scenarios with faults, all ansible-cores and Pythons (ARGS="GATE ...": these)
+test-all: venv ## Everything: all scenarios with faults, all ansible-cores and Pythons (ARGS="GATE ...", or lab, machines, cores, code: a part)
 	@$(PY) -m gates test-all $(ARGS)
 
 quick: venv ## For the edit loop: ruff, mypy, contract, unit tests of changed packages

@@ -14,9 +14,10 @@ from .runner import LIMITS, Runner
 
 
 def tier(name: str, gates: list[str]) -> int:
-    """Run all gates of a tier, or the named ones of it."""
+    """Run all gates of a tier, or the named ones and those of the named parts."""
+    gates = [gate for word in gates for gate in table.PARTS.get(word, [word])]
     if unknown := [gate for gate in gates if gate not in table.GATES]:
-        print(f"There is no gate {', '.join(unknown)}; `make gates` lists them.", file=sys.stderr)
+        print(f"There is no gate or part {', '.join(unknown)}; `make gates` lists them.", file=sys.stderr)
         return 2
     os.environ["GATES_TIER"] = {"test": "merge", "test-all": "all"}[name]
     every = [gate.name for gate in table.GATES.values() if name in gate.tiers]
@@ -30,8 +31,8 @@ def tier(name: str, gates: list[str]) -> int:
         print("\n0 passed, 1 failed, 0 skipped")
         return 1
     print(selection.report(selection.select()) if name == "test" else "everything is selected", flush=True)
-    main = table.MAIN if table.MAIN in names else ""
-    return Runner(name, main, [each for each in names if each != main], LIMITS[name], every=every).run()
+    main = [each for each in table.MAIN if each in names]
+    return Runner(name, main, [each for each in names if each not in main], LIMITS[name], every=every).run()
 
 
 def main(words: list[str]) -> int:
@@ -42,6 +43,9 @@ def main(words: list[str]) -> int:
     if name == "list":
         for gate in table.GATES.values():
             print(f"  {gate.name:<26} {gate.run.__doc__.splitlines()[0] if gate.run.__doc__ else ''}")
+        print("\nParts of `make test-all`, such as ARGS=code:")
+        for part, gates in table.PARTS.items():
+            print(f"  {part:<26} {' '.join(gates)}")
         return 0
     if name == "selection":
         print(selection.report(selection.select()))

@@ -39,10 +39,10 @@ FAILED_LINES = 200  # of the output of a failed gate, on the terminal
 
 @dataclass
 class Runner:
-    """The gates of one run. *main* is the gate of the first job; a free job takes the next of the others."""
+    """The gates of one run. *main* are those of the first job, one after the other; a free job takes the next of the others."""
 
     tier: str
-    main: str
+    main: Sequence[str]
     others: Sequence[str]
     limit_seconds: float
     reports: Path = REPORTS
@@ -72,7 +72,7 @@ class Runner:
         jobs = [
             threading.Thread(target=self._job, args=(self.main, (), None)),
             *(
-                threading.Thread(target=self._job, args=("", NICE, group))
+                threading.Thread(target=self._job, args=((), NICE, group))
                 for _other in range(JOBS.get(self.tier, 2) - 1)
             ),
         ]
@@ -99,9 +99,9 @@ class Runner:
             killer.daemon = True
             killer.start()
 
-    def _job(self, first: str, nice: tuple[str, ...], group: Path | None) -> None:
-        if first:
-            self._gate(first, nice, group)
+    def _job(self, first: Sequence[str], nice: tuple[str, ...], group: Path | None) -> None:
+        for name in first:
+            self._gate(name, nice, group)
         while True:
             try:
                 name = self._waiting.get_nowait()
@@ -154,7 +154,7 @@ class Runner:
         print(text, flush=True)
 
     def _finish(self, seconds: float) -> int:
-        order = [name for name in (self.main, *self.others) if name]
+        order = [*self.main, *self.others]
         for name in set(order) - {result.name for result in self.results}:
             lost = _report.Case(name, "gate", "failed", "the runner lost it; see its exception above")
             self.results.append(_report.Result(name, "lost", 0, 0, [lost]))

@@ -48,7 +48,7 @@ from .selection import Selection
 
 TIERS = ("test", "test-all")
 BOTH, ALL = frozenset(TIERS), frozenset(TIERS[1:])
-MAIN = "cluster"  # the longest gate, which mostly waits for kubelets and pods
+MAIN = ("cluster", "scenarios")  # one lab, on which each mostly waits for kubelets and pods
 SCENARIO = "containerd_nvidia"  # runs under each ansible-core
 PACKAGE = "ansible_collections.gpu.kubernetes.plugins"
 MEMORY, MEMORY_NEEDED = Path("/dev/shm"), 2 * 1024**3  # bytes, for the folder of temporary files
@@ -99,8 +99,10 @@ def pytest(report: str, *arguments: str, **environment: str) -> int:
     """Run pytest and write build/reports/REPORT.xml; its exit status."""
     REPORTS.mkdir(parents=True, exist_ok=True)
     paths = os.pathsep.join([str(ROOT / "tests"), str(ROOT / ".ansible" / "collections")])
-    command = (sys.executable, "-m", "pytest", "-q", f"--junitxml={REPORTS / report}.xml", *arguments)
     with open_memory_folder() as folder:
+        # In pytest's own folder, the paths of sockets would be too long.
+        options = ("-q", f"--junitxml={REPORTS / report}.xml", f"--basetemp={folder}/t")
+        command = (sys.executable, "-m", "pytest", *options, *arguments)
         profile = {"HYPOTHESIS_PROFILE": "thorough"} if thorough() else {}
         return call(*command, PYTHONPATH=paths, TMPDIR=folder, **{**profile, **environment})
 
@@ -150,12 +152,17 @@ def find_reference_programs(
 
 
 def cluster(arguments: list[str]) -> int:
-    """Molecule scenarios: `default`, the lab end to end, and those that the change selects (ARGS="NAME ...": these)."""
+    """Molecule scenarios: `default`, the lab end to end, with its guests, or with what the change selects (ARGS="NAME ...": these)."""
     choice = read_selection()
-    names = arguments or (
-        choice.scenarios if choice else [name for name in scenarios.list_scenarios() if scenarios.has_cluster(name)]
+    return scenarios.run_all(
+        "cluster", arguments or (choice.scenarios if choice else [scenarios.FIRST, *scenarios.GUESTS])
     )
-    return scenarios.run_all("cluster", names)
+
+
+def other_scenarios(arguments: list[str]) -> int:
+    """Molecule scenarios that need a cluster without `default`'s changes (ARGS="NAME ...": these)"""
+    others = (name for name in scenarios.list_scenarios() if name not in (scenarios.FIRST, *scenarios.GUESTS))
+    return scenarios.run_all("scenarios", arguments or [name for name in others if scenarios.has_cluster(name)])
 
 
 def machine(name: str) -> Callable[[list[str]], int]:
@@ -330,7 +337,8 @@ OWN = versions.own_core()
 GATES = {
     gate.name: gate
     for gate in (
-        Gate(MAIN, cluster),
+        Gate("cluster", cluster),
+        Gate("scenarios", other_scenarios, ALL),
         Gate("lint", lint),
         Gate("types", types),
         Gate("contract", contract),
@@ -358,6 +366,16 @@ GATES = {
         ),
     )
 }
+# Parts of `make test-all`, for a machine each: `make test-all ARGS=lab`.
+_PARTS = {
+    "lab": ("cluster",),
+    "machines": ("scenarios", "machine-"),
+    "cores": ("core-", "sanity-"),
+    "code": ("",),
+}
+PARTS: dict[str, list[str]] = {part: [] for part in _PARTS}
+for _name in GATES:
+    PARTS[next(part for part, prefixes in _PARTS.items() if _name.startswith(prefixes))].append(_name)
 
 
 def quick() -> int:

@@ -24,9 +24,9 @@ RUN = """
 import sys
 from pathlib import Path
 from gates.runner import Runner
-main, *others = sys.argv[4:]
+first, *others = sys.argv[4:]
 limit = float(sys.argv[3])
-sys.exit(Runner("demo", main, others, limit, Path(sys.argv[1]), (sys.executable, sys.argv[2])).run())
+sys.exit(Runner("demo", first.split(","), others, limit, Path(sys.argv[1]), (sys.executable, sys.argv[2])).run())
 """
 
 
@@ -50,10 +50,16 @@ def verdicts(folder):
 
 
 def test_gates_run_after_a_failed_gate(start, tmp_path):
-    process = start(600, "main", "good", "bad", "better")
+    process = start(600, "bad-main,main", "good", "bad", "better")
     lines = process.communicate()[0].splitlines()
-    assert (process.returncode, lines[-1]) == (1, "3 passed, 1 failed, 0 skipped")
-    assert verdicts(tmp_path) == {"main": "passed", "good": "passed", "bad": "failed", "better": "passed"}
+    assert (process.returncode, lines[-1]) == (1, "3 passed, 2 failed, 0 skipped")
+    assert verdicts(tmp_path) == {
+        "bad-main": "failed",
+        "main": "passed",
+        "good": "passed",
+        "bad": "failed",
+        "better": "passed",
+    }
     assert (tmp_path / "good.log").read_text() == "output of good\n"
     assert "bad | output of bad" in lines
     assert (tmp_path / "summary.txt").read_text() == f"{lines[-1]}\n"
