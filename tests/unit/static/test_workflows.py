@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 from gates import versions
-from gates.table import GATES
+from gates.table import GATES, PARTS
 
 ROOT = Path(__file__).resolve().parents[3]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
@@ -36,10 +37,22 @@ def test_steps_run_make_or_the_script_of_ci(path: Path) -> None:
     assert [command for command in commands if not COMMAND.match(command) or "\n" in command] == []
 
 
-def test_ci_runs_sanity_of_each_ansible_core_and_each_day() -> None:
+def test_ci_runs_sanity_of_each_ansible_core() -> None:
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
     assert workflow["jobs"]["sanity"]["strategy"]["matrix"]["core"] == list(versions.CONTROLLERS)
+
+
+def test_ci_runs_each_part_of_test_all_each_day() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
     assert {"pull_request", "schedule"} <= set(workflow["on"])
+    parts = re.search(r"'schedule' && '(\[.*?\])'", workflow["jobs"]["gates"]["strategy"]["matrix"]["part"])
+    assert parts and json.loads(parts[1]) == list(PARTS)
+
+
+def test_each_gate_is_in_one_part_of_test_all() -> None:
+    gates = [gate for part in PARTS.values() for gate in part]
+    assert sorted(gates) == sorted(name for name, gate in GATES.items() if "test-all" in gate.tiers)
+    assert PARTS["lab"] == ["cluster"]
 
 
 def test_ci_runs_units_of_each_ansible_core_and_of_the_pythons_of_nodes() -> None:
