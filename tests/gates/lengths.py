@@ -18,6 +18,13 @@ MOST = 50
 MOST_FILTERS = 3
 #: They change the type of a value, and decide nothing.
 CONVERSIONS = {"bool", "default", "int", "length", "list"}
+#: Where the parts of a template have their expressions; the bodies of statements have parts of their own.
+EXPRESSIONS: dict[type[nodes.Node], str] = {
+    nodes.Output: "nodes",
+    nodes.If: "test",
+    nodes.For: "iter",
+    nodes.Assign: "node",
+}
 #: The keys whose text is an expression without braces.
 CONDITIONS = {"changed_when", "failed_when", "that", "until", "when"}
 
@@ -62,17 +69,12 @@ def _count_filters(template: str) -> Iterator[int]:
         tree = jinja2.Environment(autoescape=True).parse(template)
     except jinja2.TemplateSyntaxError:  # Of another language, such as node-feature-discovery's.
         return
-    for part in tree.find_all((nodes.Output, nodes.If, nodes.For, nodes.Assign)):
-        # The bodies of statements have outputs of their own.
-        for expression in part.nodes if isinstance(part, nodes.Output) else [_expression_of(part)]:
+    for part in tree.find_all(tuple(EXPRESSIONS)):
+        found = getattr(part, EXPRESSIONS[type(part)])
+        for expression in found if isinstance(found, list) else [found]:
             count = sum(each.name not in CONVERSIONS for each in nodes.Output([expression]).find_all(nodes.Filter))
             if count > MOST_FILTERS:
                 yield count
-
-
-def _expression_of(part: nodes.Node) -> nodes.Expr:
-    """The expression of a statement."""
-    return part.test if isinstance(part, nodes.If) else part.iter if isinstance(part, nodes.For) else part.node
 
 
 def main() -> int:

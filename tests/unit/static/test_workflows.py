@@ -46,7 +46,8 @@ def test_ci_runs_each_part_of_test_all_each_day() -> None:
     workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())
     assert {"pull_request", "schedule"} <= set(workflow["on"])
     parts = re.search(r"'schedule' && '(\[.*?\])'", workflow["jobs"]["gates"]["strategy"]["matrix"]["part"])
-    assert parts and json.loads(parts[1]) == list(PARTS)
+    assert parts is not None
+    assert json.loads(parts[1]) == list(PARTS)
 
 
 def test_each_gate_is_in_one_part_of_test_all() -> None:
