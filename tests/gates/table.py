@@ -367,15 +367,10 @@ GATES = {
     )
 }
 # Parts of `make test-all`, for a machine each: `make test-all ARGS=lab`.
-_PARTS = {
-    "lab": ("cluster",),
-    "machines": ("scenarios", "machine-"),
-    "cores": ("core-", "sanity-"),
-    "code": ("",),
-}
-PARTS: dict[str, list[str]] = {part: [] for part in _PARTS}
+_PREFIXES = {"lab": ("cluster",), "machines": ("scenarios", "machine-"), "cores": ("core-", "sanity-"), "code": ("",)}
+PARTS: dict[str, list[str]] = {part: [] for part in _PREFIXES}
 for _name in GATES:
-    PARTS[next(part for part, prefixes in _PARTS.items() if _name.startswith(prefixes))].append(_name)
+    PARTS[next(part for part, prefixes in _PREFIXES.items() if _name.startswith(prefixes))].append(_name)
 
 
 def quick() -> int:
