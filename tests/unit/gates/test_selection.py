@@ -33,13 +33,13 @@ SCENARIOS = {
                 "plugins/module_utils/_allocation/a.py": 8,
                 "roles/kube_scheduler_extender/a": 5,
             },
-            ["default", "sharing", "scheduler"],
-            ["kubelet"],
+            ["default", "sharing"],
+            ["scheduler", "kubelet"],
         ),
         ({"tests/lab/nodes.py": 1}, ["default", "kube_scheduler_extender"], []),
     ],
 )
-def test_choose_takes_the_two_scenarios_with_most_changed_lines(lines, chosen, left):
+def test_choose_takes_the_scenario_with_most_changed_lines(lines, chosen, left):
     assert selection.choose(lines, SCENARIOS) == (chosen, left)
 
 
