@@ -53,7 +53,7 @@ lab-down: venv ## Remove the lab and all that it left
 test: venv ## What every change must pass: the lab end to end, and what the change concerns
 	@$(PY) -m gates test $(ARGS)
 
-test-all: venv ## Everything: all scenarios with faults, all ansible-cores and Pythons (ARGS="GATE ...", or lab, machines, cores, code: a part)
+test-all: venv ## Everything: all scenarios with faults, all ansible-cores and Pythons (ARGS="GATE ...", or lab, machines, cores, roles, code: a part)
 	@$(PY) -m gates test-all $(ARGS)
 
 quick: venv ## For the edit loop: ruff, mypy, contract, unit tests of changed packages

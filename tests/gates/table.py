@@ -367,7 +367,13 @@ GATES = {
     )
 }
 # Parts of `make test-all`, for a machine each: `make test-all ARGS=lab`.
-_PREFIXES = {"lab": ("cluster",), "machines": ("scenarios", "machine-"), "cores": ("core-", "sanity-"), "code": ("",)}
+_PREFIXES = {
+    "lab": ("cluster",),
+    "machines": ("scenarios", "machine-"),
+    "cores": ("core-", "sanity-"),
+    "roles": ("roles",),
+    "code": ("",),
+}
 PARTS: dict[str, list[str]] = {part: [] for part in _PREFIXES}
 for _name in GATES:
     PARTS[next(part for part, prefixes in _PREFIXES.items() if _name.startswith(prefixes))].append(_name)
