@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Does a playbook or role use a private variable of another owner, or one that is not defined? ``python -m gates.private_variables``.
+"""Does a playbook or role use a private variable of another owner, one that is not defined, or one for two things? ``python -m gates.private_variables``.
 
 A variable that begins with ``__`` and the name of a role is private to that role; other ``__`` variables of playbooks are the playbooks'.
 """
@@ -16,6 +16,7 @@ from ._common import ROOT, finish, lines, roles
 
 PRIVATE = re.compile(r"\b__(\w+)")
 DEFINED = re.compile(r"\b(?:(?:register|loop_var|index_var): |set )__(\w+)|\b__(\w+):")
+REGISTERED = re.compile(r"\bregister: (\w+)")
 COMMENT = re.compile(r"(^\s*| )#.*")
 FILES = ("tasks", "handlers", "templates", "vars", "defaults")
 
@@ -53,6 +54,20 @@ def find_problems(owner: str, paths: Sequence[Path], names: list[str]) -> Iterat
                     yield f"{place} is not defined"
 
 
+def find_overridden(paths: Sequence[Path]) -> Iterator[str]:
+    """Results of tasks with the name of a variable of the same role, which they replace for the rest of the run."""
+    variables = {
+        text.partition(":")[0]
+        for path in paths
+        if {"vars", "defaults"} & set(path.relative_to(ROOT).parts)
+        for _number, text in read_lines(path)
+    }
+    for path in paths:
+        for number, text in read_lines(path):
+            if (result := REGISTERED.search(text)) and result[1] in variables:
+                yield f"{path.relative_to(ROOT)}:{number}: {result[1]} is a variable of the role, too; give the result another name"
+
+
 def find_defined(line: str) -> Iterator[str]:
     """The private variables that a line defines: as a key, by register, as a loop's variable, or in a template."""
     yield from (by_word or key for by_word, key in DEFINED.findall(line))
@@ -63,6 +78,7 @@ def main() -> int:
     names = [role.name for role in roles()]
     checked = {owner: find_files(owner) for owner in (*names, "")}
     found = [problem for owner, paths in checked.items() for problem in find_problems(owner, paths, names)]
+    found += [problem for owner, paths in checked.items() if owner for problem in find_overridden(paths)]
     count = sum(map(len, checked.values()))
     return finish("private variables", found, f"{count} files of {len(names)} roles and the playbooks")
 

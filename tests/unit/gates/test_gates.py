@@ -109,6 +109,18 @@ def test_private_variable_of_another_owner_or_undefined_is_rejected(tmp_path, mo
     assert [each.removeprefix("roles/role/tasks/main.yml") for each in found] == [problem] * bool(problem)
 
 
+@pytest.mark.parametrize(("result", "problems"), [("__role_found", 1), ("role_given", 1), ("__role_read", 0)])
+def test_result_with_the_name_of_a_variable_of_the_role_is_rejected(tmp_path, monkeypatch, result, problems):
+    monkeypatch.setattr(private_variables, "ROOT", tmp_path)
+    texts = {"vars": "__role_found: []", "defaults": "role_given: 1", "tasks": f"- stat:\n  register: {result}"}
+    for folder, text in texts.items():
+        path = tmp_path / "roles" / "role" / folder / "main.yml"
+        path.parent.mkdir(parents=True)
+        path.write_text(f"{text}\n")
+    found = list(private_variables.find_overridden(private_variables.find_files("role")))
+    assert [each.partition(": ")[0] for each in found] == ["roles/role/tasks/main.yml:2"] * problems
+
+
 def test_artifact_content():
     good = [
         *artifact.REQUIRED,
