@@ -367,16 +367,10 @@ GATES = {
     )
 }
 # Parts of `make test-all`, for a machine each: `make test-all ARGS=lab`.
-_PREFIXES = {
-    "lab": ("cluster",),
-    "machines": ("scenarios", "machine-"),
-    "cores": ("core-", "sanity-"),
-    "roles": ("roles",),
-    "code": ("",),
-}
-PARTS: dict[str, list[str]] = {part: [] for part in _PREFIXES}
+_NAMES = {"lab": ["cluster"], "machines": ["scenarios", "machine-"], "cores": ["core-", "sanity-"], "roles": ["roles"]}
+PARTS: dict[str, list[str]] = {part: [] for part in (*_NAMES, "code")}
 for _name in GATES:
-    PARTS[next(part for part, prefixes in _PREFIXES.items() if _name.startswith(prefixes))].append(_name)
+    PARTS[next((part for part, prefixes in _NAMES.items() if _name.startswith(tuple(prefixes))), "code")].append(_name)
 
 
 def quick() -> int:
