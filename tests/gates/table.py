@@ -366,7 +366,7 @@ GATES = {
         ),
     )
 }
-# Parts of `make test-all`, for a machine each: `make test-all ARGS=lab`.
+# Parts of `make test-all`, for a machine each (`make test-all ARGS=lab`), by how the names of their gates begin; code has the rest.
 _NAMES = {"lab": ["cluster"], "machines": ["scenarios", "machine-"], "cores": ["core-", "sanity-"], "roles": ["roles"]}
 PARTS: dict[str, list[str]] = {part: [] for part in (*_NAMES, "code")}
 for _name in GATES:
