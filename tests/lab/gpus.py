@@ -17,12 +17,13 @@ from .shell import run
 
 SOURCE = FAKES / "nvml"
 _MAJOR, _CAPABILITIES_MAJOR = 195, 236
-_LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+LIBRARIES = "/usr/lib/x86_64-linux-gnu"
+#: Has the device nodes.
+DEVICES = "/etc/tmpfiles.d/nvidia.conf"
 # What the simulated GPUs remember: until the next boot, and for longer. Containers have both folders, since a driver is the same for all of a machine.
 _STATE, _INFOROM = "/run/nvml-fake", "/var/lib/nvml-fake"
 FOLDERS = (_STATE, _INFOROM)
 _PROC = f"{_STATE}/proc"
-_PROGRAM = "/usr/local/lib/nvml-fake/capabilities.py"
 # Of the node image's unit nvml-fake.service, which runs only where the program is.
 _PROGRAM = "/usr/local/lib/nvml-fake/capabilities.py"
 
@@ -76,8 +77,8 @@ def files(settings: Settings, node: Node) -> dict[str, bytes]:
     keys = [word for key, path in paths.items() for word in ("--set", f"{key}={path}")]
     run(["python3", SOURCE / "compose.py", library(settings), profile(node), composed, "--seed", node.name, *keys])
     return {
-        f"{_LIBRARIES}/libnvidia-ml.so.{driver_version(node)}": composed.read_bytes(),
-        "/etc/tmpfiles.d/nvidia.conf": "".join([*_device_lines(node), *_capability_lines(node, composed)]).encode(),
+        f"{LIBRARIES}/libnvidia-ml.so.{driver_version(node)}": composed.read_bytes(),
+        DEVICES: "".join([*_device_lines(node), *_capability_lines(node, composed)]).encode(),
         **{path: (SOURCE / name).read_bytes() for path, name in programs(node).items()},
     }
 

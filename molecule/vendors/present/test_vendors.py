@@ -1,8 +1,8 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""``site`` offers GPUs of AMD on one node and of Intel on the other, then of both on one. Each test depends on the tests before it.
+"""``site`` offers GPUs of AMD on one node and of Intel on the other, then of both on one, then of Intel alone.
 
-API server, kubelet, scheduler and containerd are real. The GPUs are fake trees of sysfs and null devices; the device plugins, AMD's node labeller,
+Each test depends on the tests before it. API server, kubelet, scheduler and containerd are real. The GPUs are fake trees of sysfs and null devices; the device plugins, AMD's node labeller,
 rocminfo and clinfo are fakes.
 """
 
@@ -25,6 +25,7 @@ from lab.wait import until
 AMD, INTEL, PARTITION = "amd.com/gpu", "gpu.intel.com/i915", "amd.com/cpx_nps4"
 PRESENT = {AMD: "gpu-kubernetes/amd.present", INTEL: "gpu-kubernetes/intel.present"}
 TAGS = ("--tags", "driver,labels,device_plugin,sharing")
+REMOVED = ("--tags", "device_plugin,labels")
 LABELLER = {"gpu_feature_discovery_components": ["amd_labeller"]}
 #: The kind by which AMD's GPU operator owns the device plugin, without its schema, and an object of it.
 OPERATOR_KIND: dict[str, Any] = {
@@ -260,13 +261,36 @@ def test_node_with_gpus_of_both_vendors_offers_both(set_gpus: Any, run: Run, api
         assert (code, changed) == (0, 0), printed
 
 
-def test_undo_leaves_nothing(
-    set_gpus: Any, run: Run, apps: Any, api: Any, before: dict[str, str], settings: Any
-) -> None:
-    code, _changed, printed = run("remove_gpu_nodes", "--tags", "device_plugin,labels")
+def test_removal_leaves_no_plugin_and_no_label(run: Run, apps: Any, api: Any) -> None:
+    code, _changed, printed = run("remove_gpu_nodes", *REMOVED)
     assert code == 0, printed
     assert [each.metadata.name for each in apps.list_daemon_set_for_all_namespaces().items] == ["kube-proxy"]
     assert read_present(api) == {AMD: [], INTEL: []}
+
+
+def test_node_of_intel_alone_needs_nothing_of_nvidia(
+    set_gpus: Any, run: Run, api: Any, read_allocatable: Any, settings: Any
+) -> None:
+    node = next(node for node in settings.nodes if node.name == SECOND)
+    vendors.take_nvidia(settings, node)
+    set_gpus("amd", "intel-i915")
+    try:
+        for words, changes in (((), True), ((), False), (("--check",), False)):
+            code, changed, printed = run("site", *TAGS, *words)
+            assert (code, changed > 0) == (0, changes), printed
+        assert read_allocatable(FIRST) == {GPU: "8", AMD: "2"}
+        assert read_allocatable(SECOND) == {INTEL: "1"}
+        assert [name for name in api.read_node(SECOND).metadata.labels if "nvidia" in name] == []
+        code, changed, printed = run("smoke_test_gpu_nodes")
+        assert (code, changed) == (0, 0), printed
+        code, _changed, printed = run("remove_gpu_nodes", *REMOVED)
+        assert code == 0, printed
+        assert read_present(api) == {AMD: [], INTEL: []}
+    finally:
+        vendors.return_nvidia(settings, node)
+
+
+def test_undo_leaves_nothing(set_gpus: Any, run: Run, before: dict[str, str], settings: Any) -> None:
     set_gpus("none", "none")
     code, _changed, printed = run("site", *TAGS)  # NVIDIA's as before
     assert code == 0, printed
