@@ -202,7 +202,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._module import buil
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe import clients, kubelet, verdict
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.errors import QueryError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._probe.query import Node, query
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import automatic
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import unit
 
 SOCKETS = {
     "containerd": "/run/containerd/containerd.sock",
@@ -240,7 +240,7 @@ def explain(judged: verdict.Verdict) -> verdict.Verdict:
     """Return the verdict on a distribution's containerd without the runtime, with where the distribution searches for it."""
     name = _distributions.detect(os.path.exists)
     own = _distributions.named(name).own_containerd
-    remedy = automatic.describe_search(automatic.Place(str(name), own), run) if own else ""
+    remedy = unit.describe_search(unit.Place(str(name), own), run) if own else ""
     return replace(judged, remedy=remedy or judged.remedy)
 
 

@@ -192,6 +192,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.container
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.daemon import read_release
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.plan import Request
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.schema import Release, parse_release
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.unit import Place
 
 ARGUMENTS = {
     **COMMON_ARGUMENTS,
@@ -219,13 +220,13 @@ def act(params: t.Mapping[str, t.Any], host: Host) -> Outcomes:
     name = _distributions.detect(os.path.exists)
     own = _distributions.named(name).own_containerd
     if own and params["path"] in (_distributions.USUAL_CONFIG, own.config, own.edited):
-        return _act_for_distribution(distribution.Place(str(name), own), params, host)
+        return _act_for_distribution(Place(str(name), own), params, host)
     release = find_release(params["containerd_version"], host.binary)
     request = Request(release=release, **{name: params[name] for name in REQUESTED})
     return drop_in.apply(request, params["drop_in"], params["state"], host)
 
 
-def _act_for_distribution(place: distribution.Place, params: t.Mapping[str, t.Any], host: Host) -> Outcomes:
+def _act_for_distribution(place: Place, params: t.Mapping[str, t.Any], host: Host) -> Outcomes:
     """Bring the containerd that a distribution brings to what the parameters request, in the distribution's way."""
     if params["drop_in"] not in (None, place.own.edited):
         raise ConfigError(

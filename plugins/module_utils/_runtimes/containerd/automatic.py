@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os.path
 import re
-import shlex
 import typing as t
 from dataclasses import dataclass, replace
 
@@ -25,7 +24,7 @@ from ..._config.formats import JSON, TOML
 from ..._config.schema_checks import check_types
 from ..._config.tree import Path, Tree, get
 from ..._config.validate import Run, Verdict
-from ..._distributions import find_unit, named
+from ..._distributions import named
 from ..._document import DocumentError
 from ..runtime import build_rules
 from . import imports
@@ -33,31 +32,16 @@ from .base_template import BLOCK, TEMPLATE
 from .daemon import Containerd, load_import, validate_drop_in, validate_file
 from .plan import Request
 from .schema import schema_of
+from .unit import check_program, read_text, read_unit
 
 if t.TYPE_CHECKING:
     from ..._config.apply import Daemon, Host, Outcomes
     from ..._config.change_log import Change
-    from ..._distributions import OwnContainerd
+    from .unit import Place
 
-#: The PATH of systemd's services that set none.
-SERVICE_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _NAME = "50-gpu-kubernetes"
 # A top-level scalar of a YAML document; nodes have no parser for it.
 _SETTING = r"""^["']?%s["']?:[ \t]+["']?([^\s"'#]+)"""
-
-
-@dataclass(frozen=True)
-class Place:
-    """The containerd of the distribution *name* on this host. Folders and programs are parameters for tests."""
-
-    name: str
-    own: OwnContainerd
-    exists: t.Callable[[str], bool] = os.path.exists
-
-    @property
-    def unit(self) -> str:
-        """The systemd unit that runs it."""
-        return find_unit(self.own, self.exists)
 
 
 @dataclass(frozen=True)
@@ -315,76 +299,6 @@ def _list_settings(place: Place, request: Request, state: str, host: Host) -> li
     return [drop_in if drop_in.is_read() else template]
 
 
-@dataclass(frozen=True)
-class Unit:
-    """How systemd starts a unit: its PATH, and the default runtime among its arguments."""
-
-    path: tuple[str, ...]
-    default_runtime: str | None = None
-
-
-def read_unit(place: Place, execute: Run) -> Unit:
-    """Return how systemd starts the unit of *place*."""
-    command = ["systemctl", "show", "--property=Environment,EnvironmentFiles,ExecStart", "--", place.unit]
-    _status, output, _errors = execute(command)
-    return parse_unit(output, _read_text, place.own.default_key)
-
-
-def describe_search(place: Place, execute: Run) -> str:
-    """Return what to do if the unit of *place* has started without the runtime; empty if the distribution does not search for it."""
-    if place.own.way != "automatic":
-        return ""
-    folders = [*place.own.program_folders, *read_unit(place, execute).path]
-    return (
-        f"when it starts, {place.unit} searches for the runtime's program in {', '.join(folders)}; install it there, or add its folder to PATH"
-        f" in the environment of {place.unit}"
-    )
-
-
-def parse_unit(shown: str, read_text: t.Callable[[str], str], flag: str) -> Unit:
-    """Return what `systemctl show` prints of a unit.
-
-    *read_text* returns the text of an environment file, and *flag* is the name of the flag for the default runtime.
-    """
-    words: list[str] = []
-    later: list[str] = []
-    default = None
-    for line in shown.splitlines():
-        key, _equals, value = line.partition("=")
-        if key == "Environment":
-            words += _split(value)
-        elif key == "EnvironmentFiles":
-            # A file's variables override those of the unit.
-            later += [word for each in read_text(value.partition(" (")[0]).splitlines() for word in _split(each)]
-        elif key == "ExecStart":
-            found = re.search(rf"\s--{re.escape(flag)}[= ](\S+)", value)
-            default = found.group(1).strip("\"'") if found else None
-    found_path = [word[len("PATH=") :] for word in [*words, *later] if word.startswith("PATH=")]
-    return Unit(tuple((found_path or [SERVICE_PATH])[-1].split(":")), default)
-
-
-def _split(text: str) -> list[str]:
-    try:
-        return shlex.split(text, comments=True)
-    except ValueError:
-        return []
-
-
-def _read_text(path: str) -> str:
-    return (files.read_bytes(path) or b"").decode("utf-8", "replace")
-
-
-def check_program(place: Place, program: str, path: t.Sequence[str]) -> None:
-    """Raise ConfigError for a *program* of the runtime that the distribution does not find when it starts with *path*."""
-    folders = [*place.own.program_folders, *path]
-    if os.path.dirname(program) not in (os.path.normpath(folder) for folder in folders if folder):
-        raise ConfigError(
-            f"{place.name} searches for {os.path.basename(program)} when it starts, and {program} is in none of the folders of {place.unit}"
-            f" ({', '.join(folders)}): install the toolkit from packages, or add {os.path.dirname(program)} to PATH in the environment of"
-            f" {place.unit}, and run again."
-        )
-
-
 def _read_settings(folder: str) -> dict[str, str]:
     """Return the files of the distribution's configuration with their text, in the order in which they are read."""
     main = folder[: -len(".d")]
@@ -392,7 +306,7 @@ def _read_settings(folder: str) -> dict[str, str]:
         names = sorted(name for name in os.listdir(folder) if name.endswith((".yaml", ".yml")))
     except OSError:
         names = []
-    return {path: _read_text(path) for path in [main, *(os.path.join(folder, name) for name in names)]}
+    return {path: read_text(path) for path in [main, *(os.path.join(folder, name) for name in names)]}
 
 
 def check_default_runtime(texts: t.Mapping[str, str], path: str, key: str, name: str) -> None:

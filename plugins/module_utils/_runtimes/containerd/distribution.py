@@ -21,15 +21,13 @@ from ..._config.tree import MISSING, Path, Tree, get, merge, table
 from ..._config.validate import Run, Verdict
 from ..._distributions import find_program
 from . import automatic, drop_in
-from .automatic import Place
 from .daemon import Containerd, read_release, validate_file
 from .plan import ContainerdPlan, Request, plan
 from .schema import CRI_V2, RUNC_V2, Release, schema_of
+from .unit import Place
 
 if t.TYPE_CHECKING:
     from ..._config.apply import Host, Outcomes
-
-__all__ = ["Place", "apply", "check_drop_ins"]
 
 
 def apply(place: Place, request: Request, state: str, host: Host) -> Outcomes:

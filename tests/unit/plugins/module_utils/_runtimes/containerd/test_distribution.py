@@ -15,7 +15,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._config.apply impor
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.errors import ConfigError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.validate import run
 from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions import named
-from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import automatic, distribution
+from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd import distribution, unit
 from ansible_collections.gpu.kubernetes.plugins.module_utils._runtimes.containerd.daemon import (
     read_release,
     validate_file,
@@ -46,7 +46,7 @@ class Machine:
         def move(path: str) -> str:
             return f"{root}{path}" if path else ""
 
-        self.place = distribution.Place(
+        self.place = unit.Place(
             name,
             replace(
                 own,
@@ -240,20 +240,20 @@ class TestAutomatic:
 @pytest.mark.parametrize(
     ("shown", "file", "path", "default"),
     [
-        ("Environment=\n", "", automatic.SERVICE_PATH, None),
+        ("Environment=\n", "", unit.SERVICE_PATH, None),
         ('Environment=PATH=/a:/b "NAME=x y"\n', "", "/a:/b", None),
         ("EnvironmentFiles=/e (ignore_errors=yes)\nEnvironment=PATH=/a\n", "# PATH=/no\nPATH='/c:/d'\n", "/c:/d", None),
         (
             "ExecStart={ path=/k3s ; argv[]=/k3s server --default-runtime nvidia ; }\n",
             "",
-            automatic.SERVICE_PATH,
+            unit.SERVICE_PATH,
             "nvidia",
         ),
     ],
 )
 def test_parse_unit_reads_path_and_default(shown: str, file: str, path: str, default: str | None) -> None:
-    unit = automatic.parse_unit(shown, lambda name: {"/e": file}[name], "default-runtime")
-    assert unit == automatic.Unit(tuple(path.split(":")), default)
+    found = unit.parse_unit(shown, lambda name: {"/e": file}[name], "default-runtime")
+    assert found == unit.Unit(tuple(path.split(":")), default)
 
 
 @pytest.mark.parametrize(
@@ -270,20 +270,20 @@ def test_check_program_searches_as_the_distribution_does(
 ) -> None:
     place = Machine(tmp_path, "k3s", "").place
     if is_found:
-        automatic.check_program(place, program, path)
+        unit.check_program(place, program, path)
     else:
         with pytest.raises(ConfigError, match="is in none of the folders of"):
-            automatic.check_program(place, program, path)
+            unit.check_program(place, program, path)
 
 
 def test_describe_search_names_the_folders_of_the_unit(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "k3s", "")
     machine.shown = "Environment=PATH=/a:/b\n"
-    text = automatic.describe_search(machine.place, machine.execute)
+    text = unit.describe_search(machine.place, machine.execute)
     assert text.startswith("when it starts, k3s")
     assert "in /usr/local/nvidia/toolkit, /a, /b; " in text
     other = replace(machine.place, own=replace(machine.place.own, way="drop_in"))
-    assert automatic.describe_search(other, machine.execute) == ""
+    assert unit.describe_search(other, machine.execute) == ""
 
 
 class TestDropIn:
