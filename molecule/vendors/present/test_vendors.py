@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """``site`` offers GPUs of AMD on one node and of Intel on the other, then of both on one, then of Intel alone.
 
-Each test depends on the tests before it. API server, kubelet, scheduler and containerd are real. The GPUs are fake trees of sysfs and null devices; the device plugins, AMD's node labeller,
-rocminfo and clinfo are fakes.
+Each test depends on the tests before it. API server, kubelet, scheduler and containerd are real. The GPUs are fake trees of sysfs and null devices; the
+device plugins, AMD's node labeller, rocminfo and clinfo are fakes.
 """
 
 from __future__ import annotations
