@@ -29,6 +29,6 @@ def take_nvidia(settings: Settings, node: Node) -> None:
 
 def return_nvidia(settings: Settings, node: Node) -> None:
     """Put back what ``take_nvidia`` has taken."""
-    nodes.execute(node, "umount", _PCI)
+    nodes.execute(node, "umount", _PCI, check=False)  # not mounted if it was not taken as a whole
     nodes.put(node, gpus.files(settings, node), dict.fromkeys(gpus.programs(node), 0o755))
     nodes.execute(node, "sh", "-c", f"ldconfig && systemd-tmpfiles --create {gpus.DEVICES}")

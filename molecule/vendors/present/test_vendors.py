@@ -272,9 +272,9 @@ def test_node_of_intel_alone_needs_nothing_of_nvidia(
     set_gpus: Any, run: Run, api: Any, read_allocatable: Any, settings: Any
 ) -> None:
     node = next(node for node in settings.nodes if node.name == SECOND)
-    vendors.take_nvidia(settings, node)
-    set_gpus("amd", "intel-i915")
     try:
+        vendors.take_nvidia(settings, node)
+        set_gpus("amd", "intel-i915")
         for words, changes in (((), True), ((), False), (("--check",), False)):
             code, changed, printed = run("site", *TAGS, *words)
             assert (code, changed > 0) == (0, changes), printed
