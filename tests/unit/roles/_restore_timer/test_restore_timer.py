@@ -9,10 +9,14 @@ import os
 import subprocess
 import sys
 
+import jinja2
 import pytest
+import yaml
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config import snapshot
 from ansible_collections.gpu.kubernetes.plugins.module_utils._config.paths import StatePaths
+from ansible_collections.gpu.kubernetes.plugins.module_utils._restore.timer import Programs, Timer
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
 # Records its name and arguments, one call a line.
 PROGRAM = """#!{python}
@@ -129,3 +133,15 @@ def test_host_without_systemd_gets_a_notice(play, machine):
     assert code == 0, output
     assert "NOT ARMED: w1: systemd does not run on this host." in output
     assert read_calls(machine, "systemd-run") == []
+
+
+def test_container_runtime_looks_for_the_files_of_the_timer() -> None:
+    """With other paths, what a node has restored would never be reported."""
+    timer = Timer("docker", StatePaths("/state"), Programs("", "", ""), subprocess.run)
+    variables = yaml.safe_load((ROOT / "roles/_container_runtime/vars/main.yml").read_text(encoding="utf-8"))
+    daemon = {"state_dir": "/state", "name": "docker"}
+    paths = [
+        jinja2.Template(path).render(_container_runtime_daemon=daemon)
+        for path in variables["__container_runtime_restore_files"]
+    ]
+    assert paths == [timer.record_file, timer.plan_file]

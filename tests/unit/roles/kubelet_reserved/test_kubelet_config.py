@@ -7,6 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
@@ -46,3 +47,13 @@ def test_check_mode_run_repeated_run_and_undo(kubelet) -> None:
     assert first_run["reserved"]["kubeReserved"] == {"cpu": "1", "memory": "1Gi"}
     assert "invocation" not in first_run
     assert kubelet.config.read_text() == KUBEADM
+
+
+def test_inspect_looks_for_the_records_of_the_module(kubelet) -> None:
+    """With another folder, reservations that are no longer declared would stay."""
+    kubelet({})
+    tasks = yaml.safe_load((ROOT / "roles/kubelet_reserved/tasks/inspect.yml").read_text(encoding="utf-8"))
+    path = tasks[0]["ansible.builtin.stat"]["path"].replace(
+        "{{ kubelet_reserved_state_dir }}", f"{kubelet.config.parent}/state"
+    )
+    assert list(Path(path).glob("*.json"))
