@@ -21,6 +21,7 @@ from ._common import ROOT, roles
 ALWAYS = "default"
 MOST = 1  # scenario beside `default` for one change: with two, a wide change takes 50 minutes on an empty machine
 MOST_ROLES = 3  # roles whose playbook tests all run for one change
+MOST_SAMPLED = 12  # others, of which one test runs: each takes half a minute of a processor
 LANDING_SECONDS = 6 * 3600
 NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for the tree without files, in every repository
 # Paths that the playbook tests of all roles use.
@@ -37,8 +38,8 @@ ALTERNATIVES = re.compile(r"\{([^}]*)\}")
 class Selection:
     """Scenarios and roles to test.
 
-    *base* is the commit with which the change is compared. *left* are scenarios that the change concerns and that only `make test-all` runs. *sampled* are
-    other changed roles, and roles that use changed files: the first playbook test of each of their files runs.
+    *base* is the commit with which the change is compared. *left* and *left_roles* are those that the change concerns and that only `make test-all` runs.
+    *sampled* are other changed roles, and roles that use changed files: the first playbook test of each runs.
     """
 
     base: str
@@ -46,6 +47,7 @@ class Selection:
     left: list[str]
     roles: list[str]
     sampled: list[str]
+    left_roles: list[str]
     changed: dict[str, int]
 
     def concerns(self, *paths: str) -> bool:
@@ -117,10 +119,13 @@ def choose(lines: dict[str, int], scenarios: dict[str, list[str]]) -> tuple[list
     return [ALWAYS, *hit[:MOST]], hit[MOST:]
 
 
-def changed_roles(lines: dict[str, int], scenarios: dict[str, list[str]]) -> tuple[list[str], list[str]]:
-    """The roles with most changed lines, in code or tests; and to be sampled the others, and those on the lines of *scenarios* with a changed path.
+def changed_roles(
+    lines: dict[str, int], scenarios: dict[str, list[str]], since: str
+) -> tuple[list[str], list[str], list[str]]:
+    """The roles with most changed lines, in code or tests; those to sample; and those that the change concerns besides.
 
-    A change in SHARED samples all roles.
+    The sampled ones are first other changed roles, then those on the lines of *scenarios* with a changed path, then, after a change in SHARED, all. Of many
+    unchanged ones, the commit *since* decides which come first.
     """
     tests = sorted(path.name for path in (ROOT / "tests" / "unit" / "roles").glob("*") if path.is_dir())
     names = list(lines)
@@ -141,14 +146,18 @@ def changed_roles(lines: dict[str, int], scenarios: dict[str, list[str]]) -> tup
         if any(is_below(name, path) for name in names for path in paths)
         for path in paths
     }
-    return whole, [role for role in tests if role not in whole and (shared or role in changed or role in hit)]
+    users = [role for role in tests if role not in changed and (shared or role in hit)]
+    start = int(since[:8], 16) % len(users) if users else 0
+    users = sorted([*users[start:], *users[:start]], key=lambda role: role not in hit)
+    concerned = [*changed[MOST_ROLES:], *users]
+    return whole, sorted(concerned[:MOST_SAMPLED]), sorted(concerned[MOST_SAMPLED:])
 
 
 def select() -> Selection:
     """The selection for the change of this checkout."""
     since, scenarios = base(), table()
     lines = read_changed(since)
-    return Selection(since, *choose(lines, scenarios), *changed_roles(lines, scenarios), lines)
+    return Selection(since, *choose(lines, scenarios), *changed_roles(lines, scenarios, since), lines)
 
 
 def report(selection: Selection) -> str:
@@ -159,9 +168,10 @@ def report(selection: Selection) -> str:
         f"playbook tests of roles: {', '.join(selection.roles) or 'none'}",
     ]
     if selection.sampled:
-        lines.append(f"the first playbook test of each file of: {', '.join(selection.sampled)}")
+        lines.append(f"the first playbook test of: {', '.join(selection.sampled)}")
     left = [f"scenarios {', '.join(selection.left)}"] if selection.left else []
     left += ["the other playbook tests of sampled roles"] if selection.sampled else []
+    left += [f"the playbook tests of {', '.join(selection.left_roles)}"] if selection.left_roles else []
     left += ["tests marked thorough", "pylint", "other versions of ansible-core, Python, containerd and kube-scheduler"]
     return "\n".join([*lines, f"LEFT TO make test-all: {'; '.join(left)}"])
 

@@ -57,11 +57,11 @@ else:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that are marked thorough, unless HYPOTHESIS_PROFILE is thorough; with FIRST_TESTS, all but the first of each file."""
+    """Deselect the tests that are marked thorough, unless HYPOTHESIS_PROFILE is thorough; with FIRST_TESTS, all but the first of each folder."""
     selected = [item for item in items if PROFILE == "thorough" or not item.get_closest_marker("thorough")]
     if os.environ.get("FIRST_TESTS"):
         first: dict[Path, pytest.Item] = {}
-        selected = [item for item in selected if first.setdefault(item.path, item) is item]
+        selected = [item for item in selected if first.setdefault(item.path.parent, item) is item]
     deselected = [item for item in items if item not in selected]
     if deselected:
         config.hook.pytest_deselected(items=deselected)

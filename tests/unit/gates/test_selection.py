@@ -100,24 +100,34 @@ def test_every_role_module_and_package_is_on_a_line(monkeypatch):
     ]
 
 
-def changed_roles(*names, lines=None, scenarios=None):
-    return selection.changed_roles({**dict.fromkeys(names, 1), **(lines or {})}, scenarios or {})
+def changed_roles(*names, lines=None, scenarios=None, since="0" * 40):
+    return selection.changed_roles({**dict.fromkeys(names, 1), **(lines or {})}, scenarios or {}, since)
 
 
-def test_changed_roles_run_all_tests_and_users_of_fixtures_the_first():
-    whole, sampled = changed_roles("tests/fakes/kubernetes_api.py", "roles/cuda/tasks/main.yml")
+def test_changed_roles_run_all_tests_and_some_users_of_fixtures_the_first():
+    whole, sampled, left = changed_roles("tests/fakes/kubernetes_api.py", "roles/cuda/tasks/main.yml")
     assert whole == ["cuda"]
-    assert {"gpushare", "nvidia_driver"} <= set(sampled)
-    every = sorted(["cuda", *sampled])
-    assert changed_roles("roles/_cluster_api/tasks/main.yml") == ([], every)
-    assert changed_roles("requirements-dev.txt") == ([], every)
-    others = [role for role in every if role != "_extender_sharing"]
-    assert changed_roles("roles/_extender_sharing/tasks/main.yml") == (["_extender_sharing"], others)
+    assert len(sampled) == selection.MOST_SAMPLED
+    assert {"gpushare", "nvidia_driver"} <= {*sampled, *left}
+    every = {"cuda", *sampled, *left}
+    for name in ("roles/_cluster_api/tasks/main.yml", "requirements-dev.txt"):
+        whole, sampled, left = changed_roles(name)
+        assert (whole, {*sampled, *left}) == ([], every)
+    whole, sampled, left = changed_roles("roles/_extender_sharing/tasks/main.yml")
+    assert (whole, {*whole, *sampled, *left}) == (["_extender_sharing"], every)
     assert changed_roles("roles/gpushare/tasks/main.yml", "tests/unit/roles/cuda/test_cuda.py") == (
         ["cuda", "gpushare"],
         [],
+        [],
     )
-    assert changed_roles("README.md", "plugins/modules/nvml_facts.py") == ([], [])
+    assert changed_roles("README.md", "plugins/modules/nvml_facts.py") == ([], [], [])
+
+
+def test_another_base_samples_other_users():
+    _whole, sampled, left = changed_roles("requirements-dev.txt")
+    bases = (f"{number:08x}" for number in range(0, len([*sampled, *left]), selection.MOST_SAMPLED))
+    found = [changed_roles("requirements-dev.txt", since=since)[1] for since in bases]
+    assert {role for names in found for role in names} == {*sampled, *left}
 
 
 def test_of_many_changed_roles_those_with_most_lines_run_all_tests_and_the_others_the_first():
@@ -126,12 +136,18 @@ def test_of_many_changed_roles_those_with_most_lines_run_all_tests_and_the_other
     assert changed_roles(lines=lines) == (
         ["mps", "nano_gpu", "nvidia_driver"],
         ["cuda", "gpu_sharing", "gpushare", "mig"],
+        [],
     )
     lines["tests/unit/roles/cuda/test_steps.py"] = 50
     assert changed_roles(lines=lines) == (
         ["cuda", "nano_gpu", "nvidia_driver"],
         ["gpu_sharing", "gpushare", "mig", "mps"],
+        [],
     )
+    # Changed roles come before users of a changed file.
+    whole, sampled, left = changed_roles("requirements-dev.txt", lines=lines)
+    assert {"gpu_sharing", "gpushare", "mig", "mps"} <= set(sampled)
+    assert not {*whole, *sampled} & set(left)
 
 
 def test_changed_roles_on_the_line_of_a_plugin_run_the_first_tests():
@@ -140,7 +156,10 @@ def test_changed_roles_on_the_line_of_a_plugin_run_the_first_tests():
         "cuda": ["roles/cuda"],
     }
     names = ("plugins/filter/node_capacities.py", "roles/gpushare/tasks/main.yml")
-    assert changed_roles(*names, scenarios=scenarios) == (["gpushare"], ["nano_gpu"])
+    assert changed_roles(*names, scenarios=scenarios) == (["gpushare"], ["nano_gpu"], [])
+    # They come before the other roles after a change in what all share.
+    for since in ("00000000", "0000000a", "00000014"):
+        assert "nano_gpu" in changed_roles(*names, "requirements-dev.txt", scenarios=scenarios, since=since)[1]
 
 
 @pytest.mark.parametrize(
