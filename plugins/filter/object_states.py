@@ -36,6 +36,7 @@ _value:
   description:
     - C(missing), C(managed), C(unmanaged), and C(unsupported), whose kind the API server does not have; each a list of desired objects in
       their order.
+    - C(applied) are those of C(managed) that are as desired already.
   type: dict
 """
 
@@ -44,18 +45,22 @@ from typing import TYPE_CHECKING, Any
 from ansible.errors import AnsibleFilterError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
 
 def object_states(
-    desired: Sequence[Mapping[str, Any]],
-    found: Iterable[Sequence[Mapping[str, Any]]],
+    desired: Sequence[dict[str, Any]],
+    found: Iterable[Sequence[dict[str, Any]]],
     known: Iterable[bool] | None = None,
-) -> dict[str, list[Mapping[str, Any]]]:
+) -> dict[str, list[dict[str, Any]]]:
     """Return the objects by state; input of another form raises AnsibleFilterError."""
-    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import MANAGER_LABEL
+    from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import (
+        MANAGER_LABEL,
+        is_applied,
+    )
 
-    states: dict[str, list[Mapping[str, Any]]] = {"missing": [], "managed": [], "unmanaged": [], "unsupported": []}
+    names = ("missing", "managed", "applied", "unmanaged", "unsupported")
+    states: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     try:
         kinds = [True] * len(desired) if known is None else known
         for item, existing, supported in zip(desired, found, kinds, strict=True):
@@ -66,6 +71,8 @@ def object_states(
             manager = (item["metadata"].get("labels") or {}).get(MANAGER_LABEL)
             managed = manager is not None and labels.get(MANAGER_LABEL) == manager
             states["managed" if managed else "unmanaged" if existing else "missing"].append(item)
+            if managed and is_applied(item, existing[0]):
+                states["applied"].append(item)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise AnsibleFilterError(f"object_states cannot read its input ({error!r}); see its documentation.") from error
     return states

@@ -8,6 +8,7 @@ An object is the dictionary that the API server sends as JSON. Amounts are whole
 
 from __future__ import annotations
 
+import json
 import math
 from typing import Any, Dict, Iterable, Mapping
 
@@ -21,6 +22,10 @@ FINISHED_PHASES = frozenset({"Succeeded", "Failed"})
 UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 #: Names what manages an object.
 MANAGER_LABEL = "app.kubernetes.io/managed-by"
+#: The object that kubectl and kubernetes.core applied last, as JSON.
+APPLIED_ANNOTATION = "kubectl.kubernetes.io/last-applied-configuration"
+#: Fields of pods and Services whose items kubernetes.core merges by name, port or path.
+MERGED = frozenset({"containers", "initContainers", "env", "ports", "volumes", "volumeMounts"})
 BLOCKING_EFFECTS = frozenset({"NoSchedule", "NoExecute"})
 
 
@@ -42,6 +47,30 @@ def get_labels(obj: Mapping[str, Any]) -> dict[str, str]:
 def get_annotations(obj: Mapping[str, Any]) -> dict[str, str]:
     """Return a copy of ``metadata.annotations``."""
     return dict((obj.get("metadata") or {}).get("annotations") or {})
+
+
+def is_applied(desired: Object, existing: Object) -> bool:
+    """Return whether to apply *desired* would change nothing: it was applied last, and the object still has all of it.
+
+    The API server adds fields of its own, also to items of MERGED lists, and leaves out what is empty. Other lists have to be equal: to apply replaces them.
+    """
+    try:
+        applied = json.loads(get_annotations(existing).get(APPLIED_ANNOTATION, ""))
+    except ValueError:
+        return False
+    return bool(applied == desired) and _has(existing, desired, "")
+
+
+def _has(existing: Any, desired: Any, key: str) -> bool:
+    if desired == [] or (desired == {} and key == "nodeSelector"):
+        return not existing
+    if isinstance(desired, Mapping) and isinstance(existing, Mapping):
+        return all(_has(existing.get(name), value, name) for name, value in desired.items())
+    if key in MERGED and isinstance(existing, list):
+        return len(existing) == len(desired) and all(
+            _has(there, wanted, "") for there, wanted in zip(existing, desired)
+        )
+    return bool(existing == desired)
 
 
 def matches_selector(selector: Mapping[str, str], labels: Mapping[str, str]) -> bool:

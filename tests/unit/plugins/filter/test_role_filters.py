@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 from base64 import b64encode
 from typing import Any
 
@@ -15,6 +16,7 @@ pytest.importorskip("ansible.errors")
 from ansible.errors import AnsibleFilterError
 
 from ansible_collections.gpu.kubernetes.plugins.filter import workload_state
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import APPLIED_ANNOTATION
 
 #: Arguments of another form than the documented one.
 WRONG = {
@@ -160,6 +162,7 @@ def test_object_states_follow_the_label() -> None:
     assert {state: [each["kind"] for each in items] for state, items in states.items()} == {
         "missing": ["a"],
         "managed": ["b"],
+        "applied": [],
         "unmanaged": ["c", "d"],
         "unsupported": [],
     }
@@ -168,6 +171,8 @@ def test_object_states_follow_the_label() -> None:
         ["a"],
         ["b"],
     )
+    applied = {**own, "metadata": {**own["metadata"], "annotations": {APPLIED_ANNOTATION: json.dumps(own)}}}
+    assert FILTERS["object_states"]([own], [[applied]])["applied"] == [own]
 
 
 DIGEST = "sha256:" + "0a" * 32

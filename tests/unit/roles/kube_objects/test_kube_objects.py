@@ -64,3 +64,23 @@ def test_created_namespace_has_a_level_of_pod_security(apply):
         "own": "restricted",
     }
     assert labels["new"].items() >= LABELS.items()
+
+
+def test_only_an_object_that_someone_changed_is_applied_again(apply):
+    desired = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "one", "namespace": "n", "labels": LABELS},
+        "data": {"key": "desired"},
+    }
+    with serve_in_thread(small_cluster.SmallCluster(make_namespace("n"))) as server:
+        assert not apply(server, "main", owned=[desired])
+        found = server.objects["ConfigMap", "n", "one"]
+        assert found["data"] == {"key": "desired"}
+        reads = []
+        server.before_read = reads.append
+        assert not apply(server, "main", owned=[desired])
+        assert len(reads) == 1
+        found["data"]["key"] = "changed"
+        assert not apply(server, "main", owned=[desired])
+        assert server.objects["ConfigMap", "n", "one"]["data"] == {"key": "desired"}

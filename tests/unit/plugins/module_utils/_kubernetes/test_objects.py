@@ -4,16 +4,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from fakes.kubernetes_api import node, pod
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import (
+    APPLIED_ANNOTATION,
     find_untolerated_taints,
     format_taint,
     get_node_name,
     group_by_node,
+    is_applied,
     is_tolerated,
     parse_units,
 )
@@ -104,3 +107,52 @@ def pinned(*values: str) -> dict[str, Any]:
 def test_get_node_name_reads_spec_or_affinity(made: dict[str, Any], name: str) -> None:
     assert get_node_name(made) == name
     assert list(group_by_node([made])) == ([name] if name else [])
+
+
+DESIRED: dict[str, Any] = {
+    "kind": "DaemonSet",
+    "metadata": {"name": "a", "labels": {"b": "c"}},
+    "spec": {
+        "containers": [{"name": "d", "args": ["-v"]}],
+        "tolerations": [{"key": "e", "operator": "Exists"}],
+        "groups": [{"name": "f", "rules": []}],
+        "volumes": [{"name": "g", "emptyDir": {}}],
+        "imagePullSecrets": [],
+        "nodeSelector": {},
+    },
+}
+
+
+def apply(spec: dict[str, Any] | None = None, applied: Any = DESIRED, **labels: str) -> dict[str, Any]:
+    """DESIRED as the API server has it."""
+    annotations = {APPLIED_ANNOTATION: applied if isinstance(applied, str) else json.dumps(applied)}
+    metadata = {"name": "a", "uid": "1", "labels": {"b": "c", **labels}, "annotations": annotations}
+    container = {"name": "d", "args": ["-v"], "imagePullPolicy": "Always"}
+    kept = {name: DESIRED["spec"][name] for name in ("tolerations", "groups", "volumes")}
+    own = {**kept, "containers": [container], "paused": False}
+    return {"kind": "DaemonSet", "metadata": metadata, "spec": {**own, **(spec or {})}, "status": {}}
+
+
+@pytest.mark.parametrize(
+    ("existing", "is_current"),
+    [
+        (apply(), True),
+        (apply(x="y"), True),
+        (apply(b="other"), False),
+        (apply(applied="no JSON"), False),
+        (apply(applied={**DESIRED, "data": {}}), False),
+        ({**apply(), "metadata": {"name": "a", "labels": {"b": "c"}}}, False),
+        (apply({"containers": [{"name": "d", "args": ["-w"]}]}), False),
+        (apply({"containers": [{"name": "d", "args": ["-v", "-w"]}]}), False),
+        (apply({"containers": [{"name": "d", "args": ["-v"]}, {"name": "sidecar"}]}), False),
+        (apply({"containers": None}), False),
+        (apply({"tolerations": [{"key": "e", "operator": "Exists", "effect": "NoSchedule"}]}), False),
+        (apply({"tolerations": []}), False),
+        (apply({"groups": [{"name": "f", "rules": [], "interval": "1h"}]}), False),
+        (apply({"volumes": [{"name": "g"}]}), False),
+        (apply({"imagePullSecrets": [{"name": "h"}]}), False),
+        (apply({"nodeSelector": {"i": "j"}}), False),
+    ],
+)
+def test_object_that_was_applied_and_is_as_desired_is_current(existing: dict[str, Any], is_current: bool) -> None:
+    assert is_applied(DESIRED, existing) is is_current
