@@ -15,7 +15,7 @@ from ..objects import UNFINISHED, Object, get_allocatable, get_name, group_by_no
 from ..pod_failures import Evidence
 from ..retries import Timing
 from .pod import LABELS, SmokeTest
-from .session import INTERVAL, Created, Session, delete_pods
+from .session import REPLACE_SECONDS, Created, Session, delete_pods
 from .sharing import NodeShares, plan_shares, run_shares
 from .verdict import (
     Result,
@@ -124,9 +124,9 @@ def _test_with_one_pod(session: Session, timeout: int, tests: Mapping[str, Smoke
         pods = session.wait(deadline, lambda found: _is_settled(found, created))
         rejected = [node for node, each in created.items() if each.pod in pods and is_too_early(pods[each.pod])]
         early.update({node: judge_pod(node, pods[created[node].pod], tests[node], Evidence()) for node in rejected})
-        if not rejected or timing.clock() + INTERVAL >= deadline:
+        if not rejected or timing.clock() + REPLACE_SECONDS >= deadline:
             break
-        timing.sleep(INTERVAL)
+        timing.sleep(REPLACE_SECONDS)
         followers = run_parallel(lambda node: _replace(session, tests[node], node, created[node].pod), rejected)
         created.update(zip(rejected, followers))
     evidence = session.collect(list(pods.values()))

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 
 LOG_LINES = 200
 #: Seconds between two polls.
-INTERVAL = 2
+INTERVAL = 1
+#: Seconds before another pod for a node whose first one came too early.
+REPLACE_SECONDS = 2
 CLEANUP_SECONDS = 30
 
 
