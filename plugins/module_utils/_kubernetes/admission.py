@@ -44,8 +44,14 @@ def build_policies(accounts: Sequence[Account], namespace: str, labels: Mapping[
 def _build_policy(account: Account, namespace: str, labels: Mapping[str, str]) -> list[Object]:
     name = f"gpu-kubernetes-{account.name}"
     metadata = {"name": name, "labels": dict(labels)}
-    resources = {"resources": ["pods", "nodes/status"], "scope": "*"}
-    rule = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["UPDATE"], **resources}
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["UPDATE"],
+        "resources": ["pods", "nodes/status"],
+        # The default, which the API server writes: the object is as desired then.
+        "scope": "*",
+    }
     user = f"system:serviceaccount:{namespace}:{account.name}"
     policy = {
         "apiVersion": API_VERSION,

@@ -162,6 +162,15 @@ def test_changed_roles_on_the_line_of_a_plugin_run_the_first_tests():
         assert "nano_gpu" in changed_roles(*names, "requirements-dev.txt", scenarios=scenarios, since=since)[1]
 
 
+def test_report_names_what_is_left():
+    text = selection.report(selection.Selection("b" * 40, ["default"], ["cuda"], ["mig"], ["mps"], ["gpushare"], {}))
+    assert "the first playbook test of: mps\n" in text
+    left = text.partition("LEFT TO make test-all: ")[2]
+    assert left.startswith(
+        "scenarios cuda; the other playbook tests of sampled roles; the playbook tests of gpushare; "
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "tests"),
     [
