@@ -118,8 +118,8 @@ def api_modules() -> list[str]:
 
 
 def roles() -> list[Path]:
-    """Folders of all roles, sorted by name; the name of an internal one begins with an underscore."""
-    return sorted(path for path in (ROOT / "roles").glob("[!.]*") if path.is_dir())
+    """Folders of all roles with tasks, sorted by name; the name of an internal one begins with an underscore."""
+    return sorted(path.parent for path in (ROOT / "roles").glob("[!.]*/tasks"))
 
 
 def finish(title: str, findings: Iterable[str], checked: str) -> int:

@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
-from ._common import ROOT, api_modules, finish, lines, plugin_names
+from ._common import ROOT, api_modules, finish, lines, plugin_names, roles
 
 COLLECTION = "ansible_collections.gpu.kubernetes"
 UTILS = f"{COLLECTION}.plugins.module_utils"
@@ -168,7 +168,7 @@ def problems_of_filters() -> Iterator[str]:
 
 def problems_of_roles() -> Iterator[str]:
     """Roles that name an inventory group."""
-    for path in sorted((ROOT / "roles").rglob("*.y*ml")) + sorted((ROOT / "roles").rglob("*.j2")):
+    for path in sorted(path for role in roles() for ending in ("*.y*ml", "*.j2") for path in role.rglob(ending)):
         for number, text in lines(path):
             if GROUP.search(text) and not text.lstrip().startswith("#"):
                 yield f"{path.relative_to(ROOT)}:{number}: names an inventory group; give the hosts by variable or by the play"

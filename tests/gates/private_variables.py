@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Does a playbook or role use a private variable of another owner, one that is not defined, or one for two things? ``python -m gates.private_variables``.
 
-A variable that begins with ``__`` and the name of a role is private to that role; other ``__`` variables of playbooks are the playbooks'.
+A variable that begins with ``__`` and the name of a role is private to that role; other ``__`` variables of playbooks are the playbooks',
+with those of the role _hosts.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ PRIVATE = re.compile(r"\b__(\w+)")
 DEFINED = re.compile(r"\b(?:(?:register|loop_var|index_var): |set )__(\w+)|\b__(\w+):")
 REGISTERED = re.compile(r"\bregister: (\w+)")
 COMMENT = re.compile(r"(^\s*| )#.*")
+# The variables of all plays.
+HOSTS = ROOT / "roles" / "_hosts" / "vars" / "main.yml"
 FILES = ("tasks", "handlers", "templates", "vars", "defaults")
 
 
@@ -35,7 +38,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 def find_files(owner: str) -> list[Path]:
     """The files of a role that can use variables, or of the playbooks."""
     if not owner:
-        return sorted((ROOT / "playbooks").rglob("*.yml"))
+        return sorted([*(ROOT / "playbooks").rglob("*.yml"), HOSTS])
     return sorted(path for folder in FILES for path in (ROOT / "roles" / owner / folder).rglob("*") if path.is_file())
 
 

@@ -32,7 +32,6 @@ def play(run, tmp_path):
             {"ansible.builtin.debug": {"msg": "[{{ inventory_hostname }}]: restarted"}},
         ]
         playbook = tmp_path / "play.yml"
-        play.pop("vars_files")
         play["post_tasks"][0]["ansible.builtin.import_tasks"] = str(ROOT / "playbooks" / "tasks" / "batch.yml")
         later_play = {
             "hosts": "all",

@@ -24,7 +24,7 @@ def connect(run, tmp_path):
     def run_plays(hosts, **extra):
         later_play = {
             "hosts": "{{ __gpu_nodes }}",
-            "vars_files": [str(ROOT / "playbooks" / "vars" / "hosts.yml")],
+            "roles": ["gpu.kubernetes._hosts"],
             "gather_facts": False,
             "any_errors_fatal": True,
             "tasks": [

@@ -68,7 +68,7 @@ def test_second_column_names_options_playbooks_roles_and_alerts(guide, least):
 def test_commands_of_pages_name_playbooks_tags_and_variables_that_exist(page):
     text = page.read_text(encoding="utf-8").replace("\\\n", "")
     commands = re.findall(r"ansible-playbook (gpu\.kubernetes\.\w+.*)", text)
-    tags = yaml.safe_load((ROOT / "playbooks" / "vars" / "hosts.yml").read_text(encoding="utf-8"))["__gpu_tags"]
+    tags = yaml.safe_load((ROOT / "roles" / "_hosts" / "vars" / "main.yml").read_text(encoding="utf-8"))["__gpu_tags"]
     for command in commands:
         assert (ROOT / "playbooks" / f"{command.split()[0].split('.')[2]}.yml").is_file()
         named = {tag for found in re.findall(r"--(?:skip-)?tags[ =](\S+)", command) for tag in found.split(",")}

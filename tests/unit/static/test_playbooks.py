@@ -38,13 +38,13 @@ PLAYBOOKS = sorted({path.name for path in (ROOT / "playbooks").glob("*.yml")} - 
 def test_first_play_runs_on_a_group_that_must_have_hosts(playbook):
     first = read_plays(playbook)[0]
     group = OTHER_GROUPS.get(playbook, "gpu_nodes")
-    assert (first["hosts"], first["vars_files"]) == (f"{{{{ __{group} }}}}", ["vars/hosts.yml"])
+    assert (first["hosts"], first["roles"][0]["role"]) == (f"{{{{ __{group} }}}}", "gpu.kubernetes._hosts")
 
 
 def test_diagnosis_requires_hosts_unless_it_reads_none():
     (play,) = read_plays("diagnose_gpu_nodes.yml")
     assert play["hosts"] == "{{ 'localhost' if __diagnose_alone | bool else __gpu_nodes }}"
-    assert play["vars_files"] == ["vars/hosts.yml"]
+    assert play["roles"][0]["role"] == "gpu.kubernetes._hosts"
 
 
 def find_cuda(name):
@@ -74,13 +74,18 @@ def test_batches_are_one_host_and_then_a_tenth_of_the_hosts(name):
 def test_playbooks_are_short():
     lines = {path: len(path.read_text().splitlines()) for path in (ROOT / "playbooks").rglob("*.yml")}
     assert {path.name for path, number in lines.items() if number > (100 if path.name == "site.yml" else 60)} == set()
-    assert sum(number for path, number in lines.items() if path.parent.name == "vars") <= 40
+
+
+def find_roles(play):
+    """The roles with tasks of a play, without the collection's name."""
+    names = (role["role"].rpartition(".")[2] for role in play.get("roles", []))
+    return [name for name in names if name != "_hosts"]
 
 
 def iterate_steps(name):
     """Role and entry point of each step of a playbook, in order, without the leases."""
     for play in read_plays(name):
-        yield from ((role["role"].rpartition(".")[2], "main") for role in play.get("roles", []))
+        yield from ((role, "main") for role in find_roles(play))
         for task in iterate_tasks(play.get("tasks", [])):
             included = find_included_role(task)
             if included and included[0] != "_lease":
@@ -139,8 +144,8 @@ def list_steps(tasks, is_held=False):
     for task in tasks:
         first, *_steps = [step for step, _held in list_steps(task.get("block", []))] or [None]
         released = [step for step, _held in list_steps(task.get("always", []))] == [("_lease", "release")]
-        for role in task.get("roles", []):
-            yield (role["role"].removeprefix("gpu.kubernetes."), "main"), is_held
+        for role in find_roles(task):
+            yield (role, "main"), is_held
         for part in ("pre_tasks", "tasks", "block", "rescue", "always"):
             yield from list_steps(task.get(part, []), is_held or (first == ("_lease", "main") and released))
         if step := find_included_role(task) or task.get("ansible.builtin.import_tasks"):
