@@ -18,8 +18,15 @@ from ansible import constants
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.gpu.kubernetes.plugins.module_utils import _image, _refusals, _text
+from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility import check
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import IMPORT_ERROR
+from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes import gpu_labels
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing import plugin_config
+
+#: What filters of many tasks import. Python compiles a collection's files again in each process; those of tasks have what this one has imported.
+PRELOADED = (_image, _refusals, _text, check, gpu_labels, plugin_config)
 
 
 class ApiModule(Protocol):
