@@ -13,7 +13,7 @@ author: gpu.kubernetes authors (@gpu-kubernetes)
 description:
   - Internal to this collection; its options may change in any release.
   - An existing object is managed if its label C(app.kubernetes.io/managed-by) is the desired one.
-positional: _input, found, known
+positional: _input, found, known, compare
 options:
   _input:
     description: The desired objects.
@@ -29,6 +29,10 @@ options:
     description: The value C(known) of the same module. Left out, the API server has all kinds.
     type: list
     elements: bool
+  compare:
+    description: Whether to compare the objects too, which renders all of their templates.
+    type: bool
+    default: false
 """
 
 RETURN = r"""
@@ -36,7 +40,7 @@ _value:
   description:
     - C(missing), C(managed), C(unmanaged), and C(unsupported), whose kind the API server does not have; each a list of desired objects in
       their order.
-    - C(applied) are those of C(managed) that are as desired already.
+    - With O(compare) also C(due), those of all but C(unsupported) that are not as desired yet.
   type: dict
 """
 
@@ -52,6 +56,7 @@ def object_states(
     desired: Sequence[dict[str, Any]],
     found: Iterable[Sequence[dict[str, Any]]],
     known: Iterable[bool] | None = None,
+    compare: bool = False,
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the objects by state; input of another form raises AnsibleFilterError."""
     from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.objects import (
@@ -59,7 +64,7 @@ def object_states(
         is_applied,
     )
 
-    names = ("missing", "managed", "applied", "unmanaged", "unsupported")
+    names = ("missing", "managed", "unmanaged", "unsupported", *(["due"] if compare else []))
     states: dict[str, list[dict[str, Any]]] = {name: [] for name in names}
     try:
         kinds = [True] * len(desired) if known is None else known
@@ -71,8 +76,8 @@ def object_states(
             manager = (item["metadata"].get("labels") or {}).get(MANAGER_LABEL)
             managed = manager is not None and labels.get(MANAGER_LABEL) == manager
             states["managed" if managed else "unmanaged" if existing else "missing"].append(item)
-            if managed and is_applied(item, existing[0]):
-                states["applied"].append(item)
+            if compare and not (managed and is_applied(item, existing[0])):
+                states["due"].append(item)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise AnsibleFilterError(f"object_states cannot read its input ({error!r}); see its documentation.") from error
     return states

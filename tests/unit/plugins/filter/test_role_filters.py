@@ -158,21 +158,24 @@ def labelled_object(manager: str | None) -> dict[str, Any]:
 def test_object_states_follow_the_label() -> None:
     own = labelled_object("gpu.kubernetes")
     desired = [{**own, "kind": kind} for kind in "abcd"]
-    states = FILTERS["object_states"](desired, [[], [own], [labelled_object("Helm")], [labelled_object(None)]])
+    states = FILTERS["object_states"](
+        desired, [[], [own], [labelled_object("Helm")], [labelled_object(None)]], compare=True
+    )
     assert {state: [each["kind"] for each in items] for state, items in states.items()} == {
         "missing": ["a"],
         "managed": ["b"],
-        "applied": [],
         "unmanaged": ["c", "d"],
         "unsupported": [],
+        "due": ["a", "b", "c", "d"],
     }
-    states = FILTERS["object_states"](desired[:2], [[], []], known=[True, False])
-    assert ([each["kind"] for each in states["missing"]], [each["kind"] for each in states["unsupported"]]) == (
+    states = FILTERS["object_states"](desired[:2], [[], []], known=[True, False], compare=True)
+    assert [[each["kind"] for each in states[name]] for name in ("missing", "due", "unsupported")] == [
+        ["a"],
         ["a"],
         ["b"],
-    )
+    ]
     applied = {**own, "metadata": {**own["metadata"], "annotations": {APPLIED_ANNOTATION: json.dumps(own)}}}
-    assert FILTERS["object_states"]([own], [[applied]])["applied"] == [own]
+    assert FILTERS["object_states"]([own], [[applied]], compare=True)["due"] == []
 
 
 DIGEST = "sha256:" + "0a" * 32
