@@ -25,7 +25,8 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes import 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing import plugin_config
 
-#: What filters of many tasks import. Python compiles a collection's files again in each process; those of tasks have what this one has imported.
+#: What filters of many tasks import. Ansible compiles a collection's files in each process that imports them; a process of a task, begun after this
+#: import, has them.
 PRELOADED = (_image, _refusals, _text, check, gpu_labels, plugin_config)
 
 

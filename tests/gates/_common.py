@@ -118,8 +118,8 @@ def api_modules() -> list[str]:
 
 
 def roles() -> list[Path]:
-    """Folders of all roles with tasks, sorted by name; the name of an internal one begins with an underscore."""
-    return sorted(path.parent for path in (ROOT / "roles").glob("[!.]*/tasks"))
+    """Folders of all roles but _hosts, which has no tasks, sorted by name; the name of an internal one begins with an underscore."""
+    return sorted(path for path in (ROOT / "roles").glob("[!.]*") if path.is_dir() and path.name != "_hosts")
 
 
 def finish(title: str, findings: Iterable[str], checked: str) -> int:

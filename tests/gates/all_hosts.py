@@ -138,11 +138,10 @@ def problems(root: Path) -> tuple[list[str], int]:
     files = [
         path for role in roles for folder in ("tasks", "handlers") for path in sorted((role / folder).rglob("*.yml"))
     ]
-    files += sorted(path for path in (root / "playbooks").rglob("*.yml") if path.parent.name != "vars")
+    files += sorted((root / "playbooks").rglob("*.yml"))
     settings = [
         path for role in roles for folder in ("defaults", "vars") for path in sorted((role / folder).rglob("*.yml"))
     ]
-    settings += sorted((root / "playbooks" / "vars").glob("*.yml"))
     places = [place for path in files for place in read_places(path, load(path))]
     used: dict[str, set[str]] = {}
     for name, value in (item for path in settings for item in (load(path) or {}).items()):

@@ -26,7 +26,7 @@ LANDING_SECONDS = 6 * 3600
 NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # git's name for the tree without files, in every repository
 # Paths that the playbook tests of all roles use.
 SHARED = (
-    *("requirements-dev.txt", "tests/fakes", "tests/unit/conftest.py", "tests/unit/ansible_runs.py", "roles/_hosts"),
+    *("requirements-dev.txt", "tests/fakes", "tests/unit/conftest.py", "tests/unit/ansible_runs.py"),
     *(f"roles/{role}" for role in ("gpu_node_maintenance", "gpu_preflight", "kube_objects", "vendor_packages")),
 )
 # Of plugins/; each of their files is on a line of scenarios.yml.

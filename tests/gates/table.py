@@ -231,7 +231,7 @@ def roles(arguments: list[str]) -> int:
     if arguments or choice is None:
         return pytest("roles", *PARALLEL, *(arguments or ("tests/unit/roles", "tests/unit/playbooks")))
     paths = [f"tests/unit/roles/{role}" for role in choice.roles]
-    paths += ["tests/unit/playbooks"] if choice.concerns("playbooks", "tests/unit/playbooks") else []
+    paths += ["tests/unit/playbooks"] if choice.concerns("playbooks", "roles/_hosts", "tests/unit/playbooks") else []
     sampled = [f"tests/unit/roles/{role}" for role in choice.sampled]
     if not (paths or sampled):
         return record_skip("roles", "playbook tests", "no role and no playbook changed")

@@ -74,6 +74,7 @@ def test_batches_are_one_host_and_then_a_tenth_of_the_hosts(name):
 def test_playbooks_are_short():
     lines = {path: len(path.read_text().splitlines()) for path in (ROOT / "playbooks").rglob("*.yml")}
     assert {path.name for path, number in lines.items() if number > (100 if path.name == "site.yml" else 60)} == set()
+    assert len((ROOT / "roles" / "_hosts" / "vars" / "main.yml").read_text().splitlines()) <= 40
 
 
 def find_roles(play):

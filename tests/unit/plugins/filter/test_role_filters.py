@@ -176,6 +176,8 @@ def test_object_states_follow_the_label() -> None:
     ]
     applied = {**own, "metadata": {**own["metadata"], "annotations": {APPLIED_ANNOTATION: json.dumps(own)}}}
     assert FILTERS["object_states"]([own], [[applied]], compare=True)["due"] == []
+    # Only then are all templates of the objects rendered.
+    assert "due" not in FILTERS["object_states"]([own], [[applied]])
 
 
 DIGEST = "sha256:" + "0a" * 32

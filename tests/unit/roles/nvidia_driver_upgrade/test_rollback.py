@@ -164,7 +164,7 @@ def test_check_mode_predicts_the_rollback(run, cluster, host_variables, tmp_path
     path = write_record(tmp_path, phase="rolling_back", reason="no GPU answers.")
     _connect, _first, upgrades, report = yaml.safe_load((ROOT / "playbooks" / "upgrade_nvidia_driver.yml").read_text())
     for play in (upgrades, report):
-        play.pop("vars_files")
+        play.pop("roles")
         play["hosts"] = "w1,w2"
     (steps,) = yaml.safe_load((ROOT / "playbooks" / "tasks" / "upgrade_host.yml").read_text())
     steps["block"] = [step for step in steps["block"] if step["name"] != "Count the unavailable GPU nodes"]
@@ -203,7 +203,7 @@ def test_check_mode_predicts_the_rollback(run, cluster, host_variables, tmp_path
 
 def test_report_lists_hosts_that_the_run_has_left_out(run, tmp_path):
     *_plays, report = yaml.safe_load((ROOT / "playbooks" / "upgrade_nvidia_driver.yml").read_text())
-    report.pop("vars_files")
+    report.pop("roles")
     report["hosts"] = "w1"
     playbook = tmp_path / "report.yml"
     playbook.write_text(json.dumps([report]))
