@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 LOG_LINES = 200
 #: Seconds between two polls.
-INTERVAL = 1
+INTERVAL = 0.5
 #: Seconds before another pod for a node whose first one came too early.
 REPLACE_SECONDS = 2
 CLEANUP_SECONDS = 30
@@ -100,4 +100,4 @@ def delete_pods(cluster: Cluster, namespace: str, labels: Mapping[str, str], tim
             return [f"Pods {names} in namespace {namespace} were deleted, but their kubelet has not released them yet."]
         remaining = [get_name(pod) for pod in left if not (pod.get("metadata") or {}).get("deletionTimestamp")]
         run_parallel(lambda name: cluster.delete_pod(namespace, name), remaining)
-        timing.sleep(1)
+        timing.sleep(INTERVAL)
