@@ -8,7 +8,7 @@ import re
 
 import yaml
 
-from ansible_collections.gpu.kubernetes.plugins.module_utils import _refusals
+from ansible_collections.gpu.kubernetes.plugins.module_utils._refusals import sharing
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import STRATEGIES
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
@@ -29,7 +29,7 @@ def read_most_clients(capability: str) -> int:
         "handler": "nvidia",
         "nvidia": "nvidia",
     }
-    return max(number for number in range(2, 100) if not list(_refusals.check_mps({**facts, "replicas": number})))
+    return max(number for number in range(2, 100) if not list(sharing.check_mps({**facts, "replicas": number})))
 
 
 def test_guide_has_a_column_for_each_strategy_of_nvidia_that_divides_gpus() -> None:
@@ -39,7 +39,7 @@ def test_guide_has_a_column_for_each_strategy_of_nvidia_that_divides_gpus() -> N
 
 def test_guide_has_the_numbers_of_pods_for_mps() -> None:
     assert f"2 to {read_most_clients('8.0')}, or to {read_most_clients('7.0')} below compute capability 7.5" in WORDS
-    for model, number in _refusals.WORKING_CLIENTS.items():
+    for model, number in sharing.WORKING_CLIENTS.items():
         assert re.search(rf"\b{number} on an? {model}\b", WORDS)
 
 

@@ -22,6 +22,19 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "major_version": "12",
         "releases": ["12", "13"],
     },
+    "toolkit": {
+        "package_manager": "apt",
+        "distribution": "Debian",
+        "os_family": "Debian",
+        "chooses_versions": True,
+        "present": True,
+        "managed": True,
+        "usable": True,
+        "path": "",
+        "packaged": True,
+        "version": "",
+        "hold": False,
+    },
     "runtime": {
         "name": "containerd",
         "kubelet": {"daemon": "containerd", "endpoint": "unix:///run/containerd/containerd.sock"},
@@ -319,6 +332,40 @@ def test_find_refusals_returns_the_sentences_on_a_subject(
     subject: str, facts: dict[str, Any], sentences: list[str]
 ) -> None:
     assert find_refusals({subject: {**ACCEPTED[subject], **facts}}) == sentences
+
+
+@pytest.mark.parametrize(
+    ("facts", "words"),
+    [
+        ({"package_manager": "", "distribution": "Alpine"}, "no package manager is known for Alpine"),
+        (
+            {"managed": False, "usable": False},
+            "there is no usable nvidia-container-runtime and nvidia_container_toolkit_install is never",
+        ),
+        (
+            {"usable": False, "path": "/x"},
+            "the program /x is missing or does not run and the packages with it are installed already",
+        ),
+        ({"usable": False, "path": "/x", "packaged": False}, ""),
+        ({"usable": False, "path": "/x", "present": False}, ""),
+        ({"managed": False, "version": "1.17.8"}, "would have no effect"),
+        ({"managed": False, "hold": True}, "would have no effect"),
+        ({"managed": False, "hold": True, "present": False}, ""),
+        ({"version": "1.17.8", "hold": True}, ""),
+        (
+            {"version": "1.17.8", "chooses_versions": False, "package_manager": "pacman"},
+            "pacman installs only the version of its repository",
+        ),
+        (
+            {"hold": True, "chooses_versions": False, "package_manager": "pacman"},
+            "this role holds no packages with pacman",
+        ),
+    ],
+)
+def test_a_toolkit_is_refused_that_cannot_be_as_declared(facts: dict[str, Any], words: str) -> None:
+    sentences = refuse("toolkit", **facts)
+    assert len(sentences) == (1 if words else 0)
+    assert words in " ".join(sentences)
 
 
 def test_find_refusals_returns_the_sentences_in_the_order_of_the_subjects() -> None:
