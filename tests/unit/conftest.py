@@ -57,7 +57,7 @@ else:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselect the tests that are marked thorough, unless HYPOTHESIS_PROFILE is thorough; with FIRST_TESTS, all but the first of each folder."""
+    """Deselect the tests that are marked thorough, unless HYPOTHESIS_PROFILE is thorough; with FIRST_TESTS, all but the first of each folder, a short one."""
     selected = [item for item in items if PROFILE == "thorough" or not item.get_closest_marker("thorough")]
     if os.environ.get("FIRST_TESTS"):
         first: dict[Path, pytest.Item] = {}

@@ -100,6 +100,19 @@ def read_restarts(folder):
     return log.read_text().splitlines() if log.exists() else []
 
 
+def test_undo_without_a_service_keeps_the_files_of_others(play, host):
+    (host / "provisioning" / "gpu-kubernetes.yaml").write_text("apiVersion: 1\n")
+    others = host / "data" / "gpus" / "others.json"
+    others.parent.mkdir()
+    for path in (others, others.with_name(f"{UIDS[0]}.json")):
+        path.write_text("{}")
+    code, _changed, output = play(**places(host), state="absent", service="")
+    assert code == 0, output
+    assert list(others.parent.iterdir()) == [others]
+    assert "RESTART DUE: grafana" in output
+    assert read_restarts(host) == []
+
+
 def test_files_are_written_once_and_undone_to_the_byte(expect, host):
     """A run that was interrupted before the restart leaves it to the next one, and changed dashboards need none."""
     start, mark = read_tree(host), host / "provisioning" / ".gpu-kubernetes-restart"
@@ -123,19 +136,6 @@ def test_files_are_written_once_and_undone_to_the_byte(expect, host):
     mark.touch()
     expect(1, **places(host), state="absent")
     assert (read_tree(host), len(read_restarts(host))) == (start, 4)
-
-
-def test_undo_without_a_service_keeps_the_files_of_others(play, host):
-    (host / "provisioning" / "gpu-kubernetes.yaml").write_text("apiVersion: 1\n")
-    others = host / "data" / "gpus" / "others.json"
-    others.parent.mkdir()
-    for path in (others, others.with_name(f"{UIDS[0]}.json")):
-        path.write_text("{}")
-    code, _changed, output = play(**places(host), state="absent", service="")
-    assert code == 0, output
-    assert list(others.parent.iterdir()) == [others]
-    assert "RESTART DUE: grafana" in output
-    assert read_restarts(host) == []
 
 
 def test_provider_is_rolled_back_if_grafana_does_not_start(play, host):

@@ -93,6 +93,37 @@ def read_container(cluster):
     return cluster.objects[KEY]["spec"]["template"]["spec"]["containers"][0]
 
 
+def test_exporter_of_the_gpu_operator_is_used(apply, cluster):
+    labels = {"app": "nvidia-dcgm-exporter"}
+    containers = [{"name": "exporter", "image": "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"}]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})
+    cluster.put(
+        {
+            "apiVersion": "apps/v1",
+            "kind": "DaemonSet",
+            "metadata": {"name": "nvidia-dcgm-exporter", "namespace": "gpu-operator", "labels": labels},
+            "spec": {"selector": {"matchLabels": labels}, "template": template},
+        }
+    )
+    for number in (1, 2):
+        cluster.put(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": f"p{number}", "namespace": "gpu-operator", "labels": labels},
+                "spec": {"nodeName": f"w{number}", "containers": []},
+                "status": {"phase": "Running", "podIP": f"10.244.{number}.7"},
+            }
+        )
+    before = dict(cluster.objects)
+    code, changes, found, output = apply(gpu_exporter_method="daemonset")
+    assert (code, changes, found) == (0, 0, {"w1": "10.244.1.7:9400", "w2": "10.244.2.7:9400"}), output
+    words = "DaemonSet gpu-operator/nvidia-dcgm-exporter of NVIDIA's GPU Operator serves GPU metrics at 10.244.1.7:9400"
+    assert f"USED: Host w1: {words}" in output
+    assert cluster.objects == before
+
+
 def test_dcgm_exporter_takes_the_place_of_nvidia_gpu_exporter_and_is_removed(apply, cluster):
     code, _changes, _found, output = apply(
         gpu_exporter_method="daemonset",
@@ -232,37 +263,6 @@ def run_pod_on_w2(cluster, name):
         "spec": {"nodeName": "w2", "containers": []},
         "status": {"phase": "Running", "podIP": "10.0.0.12"},
     }
-
-
-def test_exporter_of_the_gpu_operator_is_used(apply, cluster):
-    labels = {"app": "nvidia-dcgm-exporter"}
-    containers = [{"name": "exporter", "image": "nvcr.io/nvidia/k8s/dcgm-exporter:4.6.0-4.8.3-distroless"}]
-    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
-    cluster.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "gpu-operator"}})
-    cluster.put(
-        {
-            "apiVersion": "apps/v1",
-            "kind": "DaemonSet",
-            "metadata": {"name": "nvidia-dcgm-exporter", "namespace": "gpu-operator", "labels": labels},
-            "spec": {"selector": {"matchLabels": labels}, "template": template},
-        }
-    )
-    for number in (1, 2):
-        cluster.put(
-            {
-                "apiVersion": "v1",
-                "kind": "Pod",
-                "metadata": {"name": f"p{number}", "namespace": "gpu-operator", "labels": labels},
-                "spec": {"nodeName": f"w{number}", "containers": []},
-                "status": {"phase": "Running", "podIP": f"10.244.{number}.7"},
-            }
-        )
-    before = dict(cluster.objects)
-    code, changes, found, output = apply(gpu_exporter_method="daemonset")
-    assert (code, changes, found) == (0, 0, {"w1": "10.244.1.7:9400", "w2": "10.244.2.7:9400"}), output
-    words = "DaemonSet gpu-operator/nvidia-dcgm-exporter of NVIDIA's GPU Operator serves GPU metrics at 10.244.1.7:9400"
-    assert f"USED: Host w1: {words}" in output
-    assert cluster.objects == before
 
 
 def test_hosts_with_other_variables_are_refused(apply, cluster):

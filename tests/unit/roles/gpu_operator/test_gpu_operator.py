@@ -205,6 +205,17 @@ SHARED = {
 }
 
 
+def test_failed_mig_manager_is_reported_and_refused_until_its_label_is_gone(run_plays):
+    cluster = OperatedCluster("parted")
+    cluster.result = "failed"
+    with run_plays(cluster) as run:
+        [[failed, refused]] = run(share(SHARED), share(SHARED)).values()
+    cause = "Host parted (node parted): the GPU Operator's MIG manager could not apply all-3g.40gb; read its log (kubectl logs -n nvidia"
+    assert failed.startswith(cause)
+    assert refused.startswith(cause)
+    assert "kubectl label node parted nvidia.com/mig.config-" in refused
+
+
 def test_nodes_are_shared_by_labels_and_keys_and_left_again(run_plays):
     cluster = OperatedCluster(*SHARED)
     before = cluster.read()
@@ -235,17 +246,6 @@ def test_nodes_are_shared_by_labels_and_keys_and_left_again(run_plays):
     assert cluster.limits["limited"][:2] == [2, 3]
     assert cluster.read() == before
     assert not cluster.find_pods("limited", DAEMON)
-
-
-def test_failed_mig_manager_is_reported_and_refused_until_its_label_is_gone(run_plays):
-    cluster = OperatedCluster("parted")
-    cluster.result = "failed"
-    with run_plays(cluster) as run:
-        [[failed, refused]] = run(share(SHARED), share(SHARED)).values()
-    cause = "Host parted (node parted): the GPU Operator's MIG manager could not apply all-3g.40gb; read its log (kubectl logs -n nvidia"
-    assert failed.startswith(cause)
-    assert refused.startswith(cause)
-    assert "kubectl label node parted nvidia.com/mig.config-" in refused
 
 
 def test_error_of_the_api_during_the_wait_is_reported(run_plays):

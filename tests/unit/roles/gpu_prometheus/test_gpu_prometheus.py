@@ -90,6 +90,20 @@ def targets(server: prometheus.Prometheus) -> list[dict[str, str]]:
     return wait.until(read, seconds=30, pause=0.2)
 
 
+def test_role_with_what_prometheus_would_refuse_changes_nothing(server, refusals, tmp_path: Path) -> None:
+    """One play for each host."""
+    other = server.folder / "other.yml"
+    other.write_text(CONFIG + "        lables: {gpu: nvidia-4090}\n")
+    start, reloaded = files(server), server.reloads()
+    common = {**HOSTS["gpu1"], **describe(server, tmp_path), "gpu_prometheus_host": "localhost", "other": str(other)}
+    plays = [{host: {**common, **variables}} for host, (variables, _message) in REFUSED.items()]
+    found = refusals("gpu_prometheus", ["main"], *plays)
+    for host, (_variables, message) in REFUSED.items():
+        assert re.search(message, " ".join(found[host].split())), found[host]
+    assert files(server) == start
+    assert server.reloads() == reloaded
+
+
 def test_role_with_a_prometheus_is_exact_and_undone(server, role) -> None:
     """The scenario repeats the run."""
     start = files(server)
@@ -134,20 +148,6 @@ REFUSED = {
     "no-host": ({"gpu_prometheus_host": ""}, "set gpu_prometheus_host"),
     "address": ({"gpu_prometheus_url": "http://127.0.0.1:1"}, "Prometheus does not answer .*nothing was changed"),
 }
-
-
-def test_role_with_what_prometheus_would_refuse_changes_nothing(server, refusals, tmp_path: Path) -> None:
-    """One play for each host."""
-    other = server.folder / "other.yml"
-    other.write_text(CONFIG + "        lables: {gpu: nvidia-4090}\n")
-    start, reloaded = files(server), server.reloads()
-    common = {**HOSTS["gpu1"], **describe(server, tmp_path), "gpu_prometheus_host": "localhost", "other": str(other)}
-    plays = [{host: {**common, **variables}} for host, (variables, _message) in REFUSED.items()]
-    found = refusals("gpu_prometheus", ["main"], *plays)
-    for host, (_variables, message) in REFUSED.items():
-        assert re.search(message, " ".join(found[host].split())), found[host]
-    assert files(server) == start
-    assert server.reloads() == reloaded
 
 
 def write_program(path: Path, text: str) -> Path:
