@@ -9,7 +9,9 @@ this collection again for each task, which takes longer than its requests.
 
 from __future__ import annotations
 
+import importlib
 import json
+import pkgutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from typing import Any, NoReturn, Protocol
@@ -18,6 +20,7 @@ from ansible import constants
 from ansible.module_utils.common.parameters import remove_values
 from ansible.plugins.action import ActionBase
 
+from ansible_collections.gpu.kubernetes.plugins import filter as filters
 from ansible_collections.gpu.kubernetes.plugins.module_utils import _image, _refusals, _text
 from ansible_collections.gpu.kubernetes.plugins.module_utils._compatibility import check
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import IMPORT_ERROR
@@ -25,9 +28,12 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes import 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing import plugin_config
 
-#: What filters of many tasks import. Ansible compiles a collection's files in each process that imports them; a process of a task, begun after this
-#: import, has them.
-PRELOADED = (_image, _refusals, _text, check, gpu_labels, plugin_config)
+#: All filters, which Ansible loads to find one, and what those of many tasks import. Ansible compiles a collection's files in each process that
+#: imports them; a process of a task, begun after this import, has them.
+PRELOADED = (
+    *(_image, _refusals, _text, check, gpu_labels, plugin_config),
+    *(importlib.import_module(f"{filters.__name__}.{each.name}") for each in pkgutil.iter_modules(filters.__path__)),
+)
 
 
 class ApiModule(Protocol):

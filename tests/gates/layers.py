@@ -30,6 +30,8 @@ API = ("ansible_collections.kubernetes.core", "kubernetes", *NODE)
 # Files of module_utils that run on the controller only, with what they may import.
 ON_CONTROLLER = {"_kube_api": API, "_lint.manifests": ("yaml", *MODULE_UTILS), "_lint.command": MODULE_UTILS}
 OTHER_PLUGINS = ("ansible", "jinja2", "ruamel.yaml", "yaml", f"{COLLECTION}.plugins.plugin_utils", *MODULE_UTILS)
+# A file that loads all filters for the processes of tasks, by names that it lists.
+PRELOADS = {"_api_action": (f"{COLLECTION}.plugins.filter", "?")}
 # The variable, not a method of that name or a key; `groups.get(…)` names a group, `groups.items()` reads all.
 GROUP = re.compile(r"(?<![\w.])groups\s*(\[|\.\w|\|)|['\"]\s+(not\s+)?in\s+groups\b|\bgroup_names\b")
 DYNAMIC = ("import_module", "__import__")
@@ -152,7 +154,7 @@ def problems_of_other_plugins() -> Iterator[str]:
         own_module = (f"{COLLECTION}.plugins.modules.{path.stem}",) if path.parent.name == "action" else ()
         yield from problems_of_file(
             path,
-            (*OTHER_PLUGINS, *own_module),
+            (*OTHER_PLUGINS, *own_module, *PRELOADS.get(path.stem, ())),
             "a plugin uses Ansible and module_utils, an action also the module of its name",
             on_controller=on_controller,
         )
