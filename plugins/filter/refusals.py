@@ -15,8 +15,7 @@ description:
 positional: _input
 options:
   _input:
-    description: Facts and parameters of each subject, of V(platform), V(runtime), V(toolkit), V(gpus), V(health), V(vgpu_unlock), V(vgpu_license),
-      V(node), V(device_plugin), V(mps), V(client_failures), V(gpu_users) and V(gpu_driver).
+    description: Facts and parameters of each subject, by its name; the documentation page on codes lists the subjects.
     type: dict
     required: true
 """

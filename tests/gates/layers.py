@@ -5,7 +5,8 @@
 playbooks -> roles -> modules -> module_utils -> nothing. module_utils imports the standard library and itself, without circles of packages; only the API client
 (``_kube_api``) imports Ansible and the kubernetes client, and only the linter's reader YAML; modules that run on the controller use them. A module
 that runs on a node imports the standard library, ``ansible.module_utils`` and module_utils. Other plugins use module_utils, too, and share in
-plugin_utils what needs a library of the controller; an action imports the module of its name. Filters import this collection in their functions. A
+plugin_utils what needs a library of the controller; an action imports the module of its name. Filters import this collection in their functions, and at
+their top only what each installation has; one file of plugin_utils loads them all. A
 role names no inventory group: it gets its hosts from the play. Tests of scenarios, and what they import from tests/, import no collection: Molecule
 runs them without one on their path.
 """
@@ -31,7 +32,7 @@ API = ("ansible_collections.kubernetes.core", "kubernetes", *NODE)
 ON_CONTROLLER = {"_kube_api": API, "_lint.manifests": ("yaml", *MODULE_UTILS), "_lint.command": MODULE_UTILS}
 OTHER_PLUGINS = ("ansible", "jinja2", "ruamel.yaml", "yaml", f"{COLLECTION}.plugins.plugin_utils", *MODULE_UTILS)
 # A file that loads all filters for the processes of tasks, by names that it lists.
-PRELOADS = {"_api_action": (f"{COLLECTION}.plugins.filter", "?")}
+PRELOADS = {"plugin_utils/_api_action.py": (f"{COLLECTION}.plugins.filter", "?")}
 # The variable, not a method of that name or a key; `groups.get(…)` names a group, `groups.items()` reads all.
 GROUP = re.compile(r"(?<![\w.])groups\s*(\[|\.\w|\|)|['\"]\s+(not\s+)?in\s+groups\b|\bgroup_names\b")
 DYNAMIC = ("import_module", "__import__")
@@ -154,18 +155,19 @@ def problems_of_other_plugins() -> Iterator[str]:
         own_module = (f"{COLLECTION}.plugins.modules.{path.stem}",) if path.parent.name == "action" else ()
         yield from problems_of_file(
             path,
-            (*OTHER_PLUGINS, *own_module, *PRELOADS.get(path.stem, ())),
+            (*OTHER_PLUGINS, *own_module, *PRELOADS.get(f"{path.parent.name}/{path.name}", ())),
             "a plugin uses Ansible and module_utils, an action also the module of its name",
             on_controller=on_controller,
         )
 
 
 def problems_of_filters() -> Iterator[str]:
-    """Imports of this collection at the top of a filter's file, which each process of Ansible pays that uses any filter."""
+    """Imports at the top of a filter's file beyond the standard library and Ansible: every run loads all filters, and fails with any of them."""
     for path in sorted((ROOT / "plugins" / "filter").glob("*.py")):
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
-            if any(is_below(name, (COLLECTION,)) for name in read_node_imports(node, package_of(path))):
-                yield f"{path.relative_to(ROOT)}:{node.lineno}: imports this collection at its top, for each task with any filter; import in the function"
+            for name in read_node_imports(node, package_of(path)):
+                if not is_standard(name) and not is_below(name, ("ansible",)):
+                    yield f"{path.relative_to(ROOT)}:{node.lineno}: imports {name} at its top, for each run with any filter; import it in the function"
 
 
 def problems_of_roles() -> Iterator[str]:

@@ -1,7 +1,7 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What roles refuse on a host, of its cluster and of its software."""
+"""What roles refuse of hosts: their platform, software, GPUs and nodes, and the access to the API server."""
 
 from __future__ import annotations
 
@@ -59,15 +59,16 @@ def normalize_socket(address: str) -> str:
 
 
 def check_toolkit(facts: Facts) -> Iterator[str]:
-    """Yield why the NVIDIA container toolkit cannot be as declared. *managed* is whether this collection installs it, *packaged* whether its packages are.
+    """Yield why the host does not suit the parameters of the NVIDIA container toolkit.
 
-    The *path* is that of its runtime program, empty unless declared. The *package_manager* is empty if none is known.
+    *managed* is whether this collection installs it, *packaged* whether all its packages are installed. *path* is the declared one of its runtime program,
+    *package_manager* empty if none is known.
     """
     if not facts["package_manager"]:
         yield (
             f"no package manager is known for {facts['distribution']} ({facts['os_family']}); use Debian, Ubuntu, a RHEL-like system, SUSE or Arch Linux."
         )
-    if not facts["present"]:
+    if not facts["present"] or not facts["package_manager"]:
         return
     pinned = facts["version"] or facts["hold"]
     if not facts["usable"] and (not facts["managed"] or (facts["path"] and facts["packaged"])):
@@ -82,7 +83,7 @@ def check_toolkit(facts: Facts) -> Iterator[str]:
             else "nvidia_container_toolkit_install is never; install the NVIDIA container toolkit, or set it to auto"
         )
         yield f"{missing} and {remedy}."
-    if not facts["managed"] and pinned:
+    elif not facts["managed"] and pinned:
         yield (
             "nvidia_container_toolkit_version and nvidia_container_toolkit_hold would have no effect, since this role did not install the existing toolkit; "
             "leave them out, or set nvidia_container_toolkit_install: always."

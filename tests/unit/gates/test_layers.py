@@ -80,9 +80,10 @@ def test_layers_report_forbidden_imports(file, allowed, on_controller, source, g
         (f"def f():\n    from {PLUGINS}.module_utils._text import read_text\n", True),
         (f"if TYPE_CHECKING:\n    from {PLUGINS}.module_utils._text import Text\n", True),
         ("from ansible.errors import AnsibleFilterError\n", True),
+        ("import yaml\n", False),
     ],
 )
-def test_layers_report_a_filter_that_imports_the_collection_at_its_top(file, source, good):
+def test_layers_report_a_filter_that_imports_more_than_ansible_at_its_top(file, source, good):
     file("filter/x.py", source)
     assert (list(layers.problems_of_filters()) == []) is good
 
@@ -116,6 +117,15 @@ def test_layers_report_a_circle_of_packages(tmp_path, monkeypatch, sources, circ
     found = list(layers.problems_of_circles())
     assert len(found) == bool(circle)
     assert circle in "".join(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "good"),
+    [("plugin_utils/_api_action.py", True), ("plugin_utils/x.py", False), ("lookup/_api_action.py", False)],
+)
+def test_layers_let_one_file_load_all_filters(file, name, good):
+    file(name, f"from {PLUGINS} import filter as filters\nimport_module(filters.__name__)\n")
+    assert (list(layers.problems_of_other_plugins()) == []) is good
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_
 
 pytest.importorskip("ansible.plugins.action")
 
-from ansible_collections.gpu.kubernetes.plugins.plugin_utils._api_action import run_module
+from ansible_collections.gpu.kubernetes.plugins import filter as filters
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._api_action import PRELOADED, run_module
 
 SPEC = {"kubeconfig": {"type": "raw", "no_log": True}, "names": {"type": "list"}}
 # With it, no process of a module starts.
@@ -27,6 +28,13 @@ NO_PYTHON = {"ANSIBLE_PYTHON_INTERPRETER": "/nonexistent/python3"}
 
 def module(run: Callable[[Any], None]) -> Any:
     return SimpleNamespace(ARGUMENTS=SPEC, run=run)
+
+
+def test_actions_have_loaded_all_filters_before_tasks_start() -> None:
+    folder = Path(filters.__path__[0])
+    names = {f"{filters.__name__}.{path.stem}" for path in folder.glob("*.py") if path.stem != "__init__"}
+    assert names
+    assert names <= {module.__name__ for module in PRELOADED}
 
 
 def test_run_module_result_is_plain_json_without_secrets() -> None:

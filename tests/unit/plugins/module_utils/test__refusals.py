@@ -348,6 +348,14 @@ def test_find_refusals_returns_the_sentences_on_a_subject(
         ),
         ({"usable": False, "path": "/x", "packaged": False}, ""),
         ({"usable": False, "path": "/x", "present": False}, ""),
+        # One refusal at a time: the others would contradict it.
+        ({"package_manager": "", "present": False}, "no package manager"),
+        ({"package_manager": "", "managed": False, "usable": False}, "no package manager"),
+        (
+            {"managed": False, "usable": False, "path": "/x"},
+            "/x is missing or does not run and nvidia_container_toolkit_install is never",
+        ),
+        ({"managed": False, "usable": False, "version": "1.17.8"}, "there is no usable"),
         ({"managed": False, "version": "1.17.8"}, "would have no effect"),
         ({"managed": False, "hold": True}, "would have no effect"),
         ({"managed": False, "hold": True, "present": False}, ""),
@@ -362,7 +370,7 @@ def test_find_refusals_returns_the_sentences_on_a_subject(
         ),
     ],
 )
-def test_a_toolkit_is_refused_that_cannot_be_as_declared(facts: dict[str, Any], words: str) -> None:
+def test_toolkit_with_unsuitable_parameters_is_refused(facts: dict[str, Any], words: str) -> None:
     sentences = refuse("toolkit", **facts)
     assert len(sentences) == (1 if words else 0)
     assert words in " ".join(sentences)

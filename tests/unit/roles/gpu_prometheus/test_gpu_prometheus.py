@@ -90,6 +90,16 @@ def targets(server: prometheus.Prometheus) -> list[dict[str, str]]:
     return wait.until(read, seconds=30, pause=0.2)
 
 
+#: Variables of a host, and the message.
+REFUSED = {
+    # As in the guide that users have followed by hand.
+    "configuration": ({"gpu_prometheus_config_path": "{{ other }}"}, "other.yml.*field lables not found"),
+    "option": ({"gpu_prometheus_scrape_options": {"lables": {}}}, "prometheus.yml.*field lables not found"),
+    "no-host": ({"gpu_prometheus_host": ""}, "set gpu_prometheus_host"),
+    "address": ({"gpu_prometheus_url": "http://127.0.0.1:1"}, "Prometheus does not answer .*nothing was changed"),
+}
+
+
 def test_role_with_what_prometheus_would_refuse_changes_nothing(server, refusals, tmp_path: Path) -> None:
     """One play for each host."""
     other = server.folder / "other.yml"
@@ -138,16 +148,6 @@ def test_role_with_a_prometheus_is_exact_and_undone(server, role) -> None:
     assert files(server) == start
     assert not (server.folder / "gpu-targets").exists()
     assert server.groups() == []
-
-
-#: Variables of a host, and the message.
-REFUSED = {
-    # As in the guide that users have followed by hand.
-    "configuration": ({"gpu_prometheus_config_path": "{{ other }}"}, "other.yml.*field lables not found"),
-    "option": ({"gpu_prometheus_scrape_options": {"lables": {}}}, "prometheus.yml.*field lables not found"),
-    "no-host": ({"gpu_prometheus_host": ""}, "set gpu_prometheus_host"),
-    "address": ({"gpu_prometheus_url": "http://127.0.0.1:1"}, "Prometheus does not answer .*nothing was changed"),
-}
 
 
 def write_program(path: Path, text: str) -> Path:

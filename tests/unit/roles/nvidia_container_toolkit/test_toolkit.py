@@ -72,6 +72,12 @@ TOOLKITS = {
         {"nvidia_container_toolkit_version": 1.17},
         "nvidia_container_toolkit_version is 1.17, a number that may have lost its last digits",
     ),
+    "removal-with-a-version-that-is-a-number": (
+        host(USABLE),
+        False,
+        {"nvidia_container_toolkit_version": 1.17, "nvidia_container_toolkit_state": "absent"},
+        "",
+    ),
     "version-that-is-nothing": (host(USABLE), False, {"nvidia_container_toolkit_version": None}, ""),
     "key-without-a-checksum": (
         host(MISSING),
