@@ -22,19 +22,6 @@ ACCEPTED: dict[str, dict[str, Any]] = {
         "major_version": "12",
         "releases": ["12", "13"],
     },
-    "toolkit": {
-        "package_manager": "apt",
-        "distribution": "Debian",
-        "os_family": "Debian",
-        "chooses_versions": True,
-        "present": True,
-        "managed": True,
-        "usable": True,
-        "path": "",
-        "packaged": True,
-        "version": "",
-        "hold": False,
-    },
     "runtime": {
         "name": "containerd",
         "kubelet": {"daemon": "containerd", "endpoint": "unix:///run/containerd/containerd.sock"},
@@ -332,48 +319,6 @@ def test_find_refusals_returns_the_sentences_on_a_subject(
     subject: str, facts: dict[str, Any], sentences: list[str]
 ) -> None:
     assert find_refusals({subject: {**ACCEPTED[subject], **facts}}) == sentences
-
-
-@pytest.mark.parametrize(
-    ("facts", "words"),
-    [
-        ({"package_manager": "", "distribution": "Alpine"}, "no package manager is known for Alpine"),
-        (
-            {"managed": False, "usable": False},
-            "there is no usable nvidia-container-runtime and nvidia_container_toolkit_install is never",
-        ),
-        (
-            {"usable": False, "path": "/x"},
-            "the program /x is missing or does not run and the packages with it are installed already",
-        ),
-        ({"usable": False, "path": "/x", "packaged": False}, ""),
-        ({"usable": False, "path": "/x", "present": False}, ""),
-        # One refusal at a time: the others would contradict it.
-        ({"package_manager": "", "present": False}, "no package manager"),
-        ({"package_manager": "", "managed": False, "usable": False}, "no package manager"),
-        (
-            {"managed": False, "usable": False, "path": "/x"},
-            "/x is missing or does not run and nvidia_container_toolkit_install is never",
-        ),
-        ({"managed": False, "usable": False, "version": "1.17.8"}, "there is no usable"),
-        ({"managed": False, "version": "1.17.8"}, "would have no effect"),
-        ({"managed": False, "hold": True}, "would have no effect"),
-        ({"managed": False, "hold": True, "present": False}, ""),
-        ({"version": "1.17.8", "hold": True}, ""),
-        (
-            {"version": "1.17.8", "chooses_versions": False, "package_manager": "pacman"},
-            "pacman installs only the version of its repository",
-        ),
-        (
-            {"hold": True, "chooses_versions": False, "package_manager": "pacman"},
-            "this role holds no packages with pacman",
-        ),
-    ],
-)
-def test_toolkit_with_unsuitable_parameters_is_refused(facts: dict[str, Any], words: str) -> None:
-    sentences = refuse("toolkit", **facts)
-    assert len(sentences) == (1 if words else 0)
-    assert words in " ".join(sentences)
 
 
 def test_find_refusals_returns_the_sentences_in_the_order_of_the_subjects() -> None:
