@@ -66,9 +66,11 @@ def check_toolkit(facts: Facts) -> Iterator[str]:
     """
     if not facts["package_manager"]:
         yield (
-            f"no package manager is known for {facts['distribution']} ({facts['os_family']}); use Debian, Ubuntu, a RHEL-like system, SUSE or Arch Linux."
+            f"no package manager is known for {facts['distribution']} ({facts['os_family']}); use a distribution and a release that the guide on "
+            "support lists."
         )
-    if not facts["present"] or not facts["package_manager"]:
+        return
+    if not facts["present"]:
         return
     pinned = facts["version"] or facts["hold"]
     if not facts["usable"] and (not facts["managed"] or (facts["path"] and facts["packaged"])):

@@ -18,7 +18,6 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_t
     remove_pods,
     run_smoke_test,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.session import INTERVAL
 
 TEST = SmokeTest(image="reg/sample:1", expected_output="Test PASSED", timeout=60)
 NOW = datetime(2026, 1, 1, 1, tzinfo=timezone.utc)
@@ -250,7 +249,7 @@ def test_devices_that_stay_unhealthy_are_reported_at_the_timeout() -> None:
     results = run_smoke_test(cluster, TEST, ["w1", "w2"], Timing(clock, clock.sleep, lambda: NOW)).results
     assert [(result.passed, result.skipped) for result in results] == [(False, False), (True, False)]
     assert "cannot allocate unhealthy devices nvidia.com/gpu" in results[0].reason
-    assert (clock.time, len(cluster.created)) == (58 + INTERVAL, 30 + 1)  # one interval until all pods are deleted
+    assert (clock.time, len(cluster.created)) == (58.5, 30 + 1)  # half a second until all pods are deleted
     assert cluster.store_pods == []
 
 
@@ -303,7 +302,7 @@ def test_refusal_of_the_device_plugin_ends_the_wait() -> None:
     reject_pods(cluster, 1, "Allocate failed due to rpc error: no CDI device, which is unexpected")
     (result,) = run_smoke_test(cluster, TEST, ["w1"], Timing(clock, clock.sleep, lambda: NOW)).results
     assert "no CDI device" in result.reason
-    assert (clock.time, len(cluster.created)) == (INTERVAL, 1)
+    assert (clock.time, len(cluster.created)) == (0.5, 1)
 
 
 def test_refused_replacement_fails_the_node() -> None:
