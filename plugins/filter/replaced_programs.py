@@ -18,9 +18,9 @@ description:
 positional: _input
 options:
   _input:
-    description: Results of M(ansible.builtin.stat) with C(checksum_algorithm=sha256), in a loop over the programs and the files of the package.
-    type: list
-    elements: dict
+    description:
+      - RV(gpu.kubernetes.host_files_info#module:files) of the programs and the files of the package, with checksums, and of the record, with its content.
+    type: dict
     required: true
   programs:
     description: Paths of the programs, each a regular file, a symbolic link or missing. What is at a missing one later is removed.
@@ -33,22 +33,24 @@ options:
     elements: str
     required: true
   record:
-    description: Result of M(ansible.builtin.slurp) for the record, or of a skipped task where there is no record.
-    type: dict
-    default: {}
+    description: Path of the record, which may be missing.
+    type: str
+    required: true
 """
 
 EXAMPLES = r"""
 - name: Read the programs
-  ansible.builtin.stat:
-    path: "{{ item }}"
-    checksum_algorithm: sha256
-  loop: [/usr/bin/nvidia-container-runtime-hook, /usr/bin/nvidia-ctk]
+  gpu.kubernetes.host_files_info:
+    checksums: [/usr/bin/nvidia-container-runtime-hook, /usr/bin/nvidia-ctk]
+    contents: [/var/lib/gpu-kubernetes/state/nano-gpu-programs.json]
   register: found
 
 - name: Show what a first run backs up
   ansible.builtin.debug:
-    msg: "{{ (found.results | gpu.kubernetes.replaced_programs(['/usr/bin/nvidia-container-runtime-hook'], ['/usr/bin/nvidia-ctk'])).back_up }}"
+    msg: "{{ (found.files | gpu.kubernetes.replaced_programs([hook], ['/usr/bin/nvidia-ctk'], record)).back_up }}"
+  vars:
+    hook: /usr/bin/nvidia-container-runtime-hook
+    record: /var/lib/gpu-kubernetes/state/nano-gpu-programs.json
 """
 
 RETURN = r"""
@@ -67,7 +69,6 @@ _value:
   type: dict
 """
 
-import base64
 import hashlib
 import json
 import os
@@ -124,17 +125,13 @@ def must_restore(entry: Entry, now: Program, release: str) -> bool | None:
 
 
 def replaced_programs(
-    found: Sequence[Mapping[str, Any]],
-    programs: Sequence[str],
-    package_files: Sequence[str],
-    record: Mapping[str, Any] | None = None,
+    found: Mapping[str, Mapping[str, Any]], programs: Sequence[str], package_files: Sequence[str], record: str
 ) -> dict[str, Any]:
     """Return what to back up, to record and to restore; raises AnsibleFilterError for a damaged record."""
-    stats = {each["item"]: each["stat"] for each in found}
-    now = {path: _program(path, stats[path]) for path in programs}
-    checksums = [(path, stats[path].get("checksum")) for path in package_files]
+    now = {path: _program(path, found[path]) for path in programs}
+    checksums = [(path, found[path].get("checksum")) for path in package_files]
     release = hashlib.sha256(json.dumps(checksums).encode()).hexdigest()
-    known = _read(record or {})
+    known = _read(record, found[record].get("content"))
     entries = {path: entry for path, entry in (known or {}).items() if path in now}
     fresh = [path for path in programs if must_back_up(entries.get(path), now[path], release)]
     added = {path: _entry(now[path], release, entries.get(path)) for path in fresh}
@@ -181,13 +178,13 @@ def _entry(now: Program, release: str, former: Entry | None) -> Entry:
     return {"original": now, "release": release, "replacement": None, "former": former}
 
 
-def _program(path: str, stat: Mapping[str, Any]) -> Program:
-    if not stat["exists"]:
+def _program(path: str, file: Mapping[str, Any]) -> Program:
+    if not file["exists"]:
         return MISSING
-    content = f"link:{stat['lnk_target']}" if stat["islnk"] else f"sha256:{stat.get('checksum')}"
+    content = f"link:{file['link']}" if file["link"] else f"sha256:{file.get('checksum')}"
     if not CONTENT.fullmatch(content):
         raise AnsibleFilterError(f"{path} is not a regular file that can be read, or a symbolic link to one.")
-    return {"content": content} if stat["islnk"] else {"content": content, **{key: stat[key] for key in ATTRIBUTES}}
+    return {"content": content} if file["link"] else {"content": content, **{key: file[key] for key in ATTRIBUTES}}
 
 
 def _files(programs: Mapping[str, Program]) -> list[dict[str, Any]]:
@@ -208,18 +205,18 @@ def _text(entries: Mapping[str, Entry]) -> str:
     return json.dumps(entries, sort_keys=True, indent=1) + "\n"
 
 
-def _read(record: Mapping[str, Any]) -> dict[str, Entry] | None:
+def _read(record: str, content: str | None) -> dict[str, Entry] | None:
     """Return the entries of a record by path; None without a record. Raises AnsibleFilterError for a damaged record."""
-    if "content" not in record:
+    if content is None:
         return None
     try:
-        entries: dict[str, Entry] = json.loads(base64.b64decode(record["content"]))
+        entries: dict[str, Entry] = json.loads(content)
         if all(_is_entry(entry) for entry in entries.values()):
             return entries
     except (ValueError, LookupError, TypeError, AttributeError):
         pass
     raise AnsibleFilterError(
-        f"{record.get('source')}, the record of the replaced programs, is damaged: restore the programs from the backups beside its directory,"
+        f"{record}, the record of the replaced programs, is damaged: restore the programs from the backups beside its directory,"
         " and remove it."
     )
 

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from typing import Any
@@ -18,6 +17,7 @@ from ansible.errors import AnsibleFilterError
 from ansible_collections.gpu.kubernetes.plugins.filter import replaced_programs
 
 HOOK, TOOLKIT, LEFTOVER, PACKAGE_FILE = "/usr/bin/hook", "/usr/bin/toolkit", "/usr/bin/mount", "/usr/bin/nvidia-ctk"
+RECORD = "/r.json"
 
 
 def sha256(text: str) -> str:
@@ -39,9 +39,9 @@ class Host:
 
     def plan(self) -> dict[str, Any]:
         paths = {HOOK: self.hook, TOOLKIT: self.toolkit, LEFTOVER: self.leftover, PACKAGE_FILE: self.package}
-        found = [{"item": path, "stat": stat(content, self.mode)} for path, content in paths.items()]
-        record = {"content": base64.b64encode(self.record.encode()), "source": "/r.json"} if self.record else {}
-        return replaced_programs.replaced_programs(found, [HOOK, TOOLKIT, LEFTOVER], [PACKAGE_FILE], record)
+        found = {path: describe(content, self.mode) for path, content in paths.items()}
+        found[RECORD] = {"exists": True, "content": self.record} if self.record else {"exists": False}
+        return replaced_programs.replaced_programs(found, [HOOK, TOOLKIT, LEFTOVER], [PACKAGE_FILE], RECORD)
 
     def back_up(self) -> list[str]:
         """Record the backup, and return the programs that wait for the agent."""
@@ -61,13 +61,12 @@ class Host:
         return contents, plan["outdated"], plan["left"]
 
 
-def stat(content: str, mode: str) -> dict[str, Any]:
-    if content.startswith("link:"):
-        return {"exists": True, "islnk": True, "lnk_target": content[len("link:") :]}
+def describe(content: str, mode: str) -> dict[str, Any]:
+    """What host_files_info finds; of a link, also what it leads to."""
     if not content:
-        return {"exists": False}
-    more = {"checksum": sha256(content), "mode": mode, "uid": 0, "gid": 5}
-    return {"exists": True, "islnk": False, "isreg": True, **more}
+        return {"exists": False, "link": ""}
+    link = content[len("link:") :] if content.startswith("link:") else ""
+    return {"exists": True, "link": link, "checksum": sha256(content), "mode": mode, "uid": 0, "gid": 5}
 
 
 @pytest.fixture
@@ -231,18 +230,17 @@ GOOD = {"original": {"content": "link:hook"}, "replacement": None, "release": ""
     ],
 )
 def test_damaged_record_is_refused(text: str) -> None:
-    record = {"content": base64.b64encode(text.encode()).decode(), "source": "/r.json"}
     with pytest.raises(AnsibleFilterError, match=r"^/r.json, the record of the replaced programs, is damaged"):
-        replaced_programs.replaced_programs([], [], [], record)
+        replaced_programs.replaced_programs({RECORD: {"exists": True, "content": text}}, [], [], RECORD)
 
 
 @pytest.mark.parametrize(
     "found",
     [
-        {"exists": True, "islnk": False, "isdir": True},
-        {"exists": True, "islnk": True, "lnk_target": "{{ x }}"},
+        {"exists": True, "link": "", "mode": "0755"},
+        {"exists": True, "link": "{{ x }}"},
     ],
 )
 def test_other_than_files_and_links_is_refused(found: dict[str, Any]) -> None:
     with pytest.raises(AnsibleFilterError, match=f"^{HOOK} is not a regular file"):
-        replaced_programs.replaced_programs([{"item": HOOK, "stat": found}], [HOOK], [])
+        replaced_programs.replaced_programs({HOOK: found}, [HOOK], [], RECORD)
