@@ -54,6 +54,8 @@ nodes:
           address: 10.244.1.7:9400
 """
 
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._exporters.cluster import (
@@ -62,12 +64,13 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._exporters.cluster 
 )
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
-from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module, build_module
+
+ARGUMENTS: dict[str, Any] = dict(AUTH_ARG_SPEC)
 
 
-def main() -> None:
-    """Run the module."""
-    module = build_module(AnsibleModule, dict(AUTH_ARG_SPEC))
+def run(module: Module) -> None:
+    """Report the exporters of all nodes."""
     cluster = connect(module)
     try:
         found = find_daemon_sets(cluster.daemon_sets())
@@ -75,6 +78,11 @@ def main() -> None:
         module.exit_json(changed=False, nodes=describe_nodes(cluster.nodes(), pods))
     except ApiError as error:
         module.fail_json(msg=str(error))
+
+
+def main() -> None:
+    """Run the module."""
+    run(build_module(AnsibleModule, ARGUMENTS))
 
 
 if __name__ == "__main__":

@@ -288,7 +288,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_t
     remove_pods,
     run_smoke_test,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module, build_module
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import SharedResource
 
 SHARED_RESOURCE: dict[str, Any] = {
@@ -298,7 +298,8 @@ SHARED_RESOURCE: dict[str, Any] = {
     "spans_gpus": {"type": "bool", "default": False},
     "gpu_annotation": {"type": "str", "default": ""},
 }
-ARGUMENT_SPEC: dict[str, Any] = {
+ARGUMENTS: dict[str, Any] = {
+    **AUTH_ARG_SPEC,
     "state": {"type": "str", "choices": ["present", "absent"], "default": "present"},
     "nodes": {"type": "list", "elements": "str"},
     "image": {"type": "str"},
@@ -321,6 +322,9 @@ ARGUMENT_SPEC: dict[str, Any] = {
     "memory_limit": {"type": "str", "default": "2Gi"},
     "timeout": {"type": "int", "default": 300},
 }
+RULES: dict[str, Any] = {"required_if": [("state", "present", ("nodes", "image"))]}
+# An interrupted run sends the first to the processes of tasks, and then the second.
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Parameters of the pods, which SmokeTest has under the same names.
 _SAME_NAMES = (
     *("image", "image_pull_policy", "image_pull_secrets", "command", "args", "expected_output", "runtime_class"),
@@ -365,19 +369,20 @@ def _find_error(params: Mapping[str, Any]) -> str:
 
 
 def _stop(*_details: object) -> NoReturn:
-    """Let a terminated run delete its pods."""
-    raise SystemExit("terminated")
+    """Let an interrupted run delete its pods; the next signal does not interrupt that."""
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    raise SystemExit("interrupted")
 
 
-def main() -> None:
-    module = build_module(
-        AnsibleModule, {**AUTH_ARG_SPEC, **ARGUMENT_SPEC}, required_if=[("state", "present", ("nodes", "image"))]
-    )
+def run(module: Module) -> None:
+    """Run the test, or remove its pods."""
     error = _find_error(module.params)
     if error:
         module.fail_json(msg=error)
     cluster = connect(module)
-    signal.signal(signal.SIGTERM, _stop)
+    for each in SIGNALS:
+        signal.signal(each, _stop)
     try:
         outcome = _act(cluster, module.params, module.check_mode)
     except ApiError as api_error:
@@ -386,6 +391,11 @@ def main() -> None:
     for warning in outcome.warnings:
         module.warn(warning)
     module.exit_json(**outcome.as_dict())
+
+
+def main() -> None:
+    """Run the module."""
+    run(build_module(AnsibleModule, ARGUMENTS, **RULES))
 
 
 if __name__ == "__main__":

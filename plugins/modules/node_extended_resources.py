@@ -56,23 +56,24 @@ nodes:
       aliyun.com/gpu-count: "2"
 """
 
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.extended_resources import remove_resources
-from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module, build_module
+
+ARGUMENTS: dict[str, Any] = {
+    **AUTH_ARG_SPEC,
+    "resources": {"type": "list", "elements": "str", "required": True},
+    "nodes": {"type": "list", "elements": "str"},
+}
 
 
-def main() -> None:
-    module = build_module(
-        AnsibleModule,
-        {
-            **AUTH_ARG_SPEC,
-            "resources": {"type": "list", "elements": "str", "required": True},
-            "nodes": {"type": "list", "elements": "str"},
-        },
-    )
+def run(module: Module) -> None:
+    """Remove the resources."""
     params = module.params
     try:
         removed = remove_resources(connect(module), params["resources"], params["nodes"], module.check_mode)
@@ -81,6 +82,11 @@ def main() -> None:
     module.exit_json(
         changed=bool(removed), nodes=removed, diff={"before": removed, "after": {name: {} for name in removed}}
     )
+
+
+def main() -> None:
+    """Run the module."""
+    run(build_module(AnsibleModule, ARGUMENTS))
 
 
 if __name__ == "__main__":

@@ -198,9 +198,10 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.drain.r
     build_diff,
     end_maintenance,
 )
-from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module, build_module
 
-ARGUMENT_SPEC: dict[str, Any] = {
+ARGUMENTS: dict[str, Any] = {
+    **AUTH_ARG_SPEC,
     "node": {"type": "str", "required": True},
     "state": {"type": "str", "choices": ["begin", "end"], "required": True},
     "reason": {"type": "str"},
@@ -239,8 +240,8 @@ def _build_result(outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def main() -> None:
-    module = build_module(AnsibleModule, {**AUTH_ARG_SPEC, **ARGUMENT_SPEC})
+def run(module: Module) -> None:
+    """Begin or end the maintenance."""
     params = module.params
     negative = [name for name in ("jobs_timeout", "evict_timeout", "grace_period") if (params[name] or 0) < 0]
     if negative:
@@ -262,6 +263,11 @@ def main() -> None:
         stays = f" Node {params['node']} stays cordoned; run again, which resumes the drain." if begun else ""
         module.fail_json(msg=f"{error}{stays}", **_build_result(outcome))
     module.exit_json(**_build_result(outcome))
+
+
+def main() -> None:
+    """Run the module."""
+    run(build_module(AnsibleModule, ARGUMENTS))
 
 
 if __name__ == "__main__":

@@ -65,27 +65,34 @@ nodes:
     worker-1: {name: worker-1, known: true, renewed: true, ready: true, reason: ""}
 """
 
+from typing import Any
+
 from ansible.module_utils.basic import AnsibleModule
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_api import AUTH_ARG_SPEC, connect
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import ApiError
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.heartbeats import wait_for_nodes
-from ansible_collections.gpu.kubernetes.plugins.module_utils._module import build_module
+from ansible_collections.gpu.kubernetes.plugins.module_utils._module import Module, build_module
+
+ARGUMENTS: dict[str, Any] = {
+    **AUTH_ARG_SPEC,
+    "nodes": {"type": "list", "elements": "str", "required": True},
+    "wait_timeout": {"type": "int", "default": 60},
+}
 
 
-def main() -> None:
-    """Run the module."""
-    spec = {
-        **AUTH_ARG_SPEC,
-        "nodes": {"type": "list", "elements": "str", "required": True},
-        "wait_timeout": {"type": "int", "default": 60},
-    }
-    module = build_module(AnsibleModule, spec)
+def run(module: Module) -> None:
+    """Wait, and report the nodes."""
     try:
         found = wait_for_nodes(connect(module), frozenset(module.params["nodes"]), module.params["wait_timeout"])
     except ApiError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, nodes={each.name: each.as_dict() for each in found})
+
+
+def main() -> None:
+    """Run the module."""
+    run(build_module(AnsibleModule, ARGUMENTS))
 
 
 if __name__ == "__main__":

@@ -37,7 +37,7 @@ PRELOADED = (
 
 
 class ApiModule(Protocol):
-    """A module of this collection."""
+    """A module of this collection; RULES, where it has them, are those between its arguments, such as required_if."""
 
     ARGUMENTS: dict[str, Any]
 
@@ -92,7 +92,9 @@ class ApiAction(ActionBase):
     def call(self, task_vars: dict[str, Any] | None, **added: Any) -> dict[str, Any]:
         """Return the result of the module, which gets the *added* arguments besides those of the task."""
         if self._is_for_this_process():
-            _unused, arguments = self.validate_argument_spec(argument_spec=self.MODULE.ARGUMENTS)
+            _unused, arguments = self.validate_argument_spec(
+                argument_spec=self.MODULE.ARGUMENTS, **getattr(self.MODULE, "RULES", {})
+            )
             return run_module(self.MODULE, {**arguments, **added}, self._task.check_mode)
         reported: dict[str, Any] = self._execute_module(
             module_args={**self._task.args, **added}, task_vars=task_vars, wrap_async=self._task.async_val

@@ -177,12 +177,15 @@ class _Handler(BaseHTTPRequestHandler):
     def _change(self, merge: Callable[[Any, Any], Object]) -> None:
         body = self._body()
         group, kind, namespace, name, query = self._parse_path()
+        meta = body.get("metadata", {})
         with self.server.lock:
-            old = self.server.objects.get((kind, namespace, name or body["metadata"]["name"]))
+            if not name and "generateName" in meta:
+                meta["name"] = f"{meta['generateName']}{len(self.server.objects):05}"
+            old = self.server.objects.get((kind, namespace, name or meta["name"]))
             if (old is None) is bool(name):
                 self._answer(409 if old else 404, {"kind": "Status", "code": 409 if old else 404})
                 return
-            version = body.get("metadata", {}).get("resourceVersion") if old else None
+            version = meta.get("resourceVersion") if old else None
             if old and version not in (None, old["metadata"]["resourceVersion"]):
                 self._answer(409, {"kind": "Status", "code": 409, "message": "the object has been modified"})
                 return

@@ -6,6 +6,10 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,11 +19,14 @@ from typing import Any
 import pytest
 from fakes.kubernetes_api import node
 from fakes.loopback_api import LoopbackApi, encode_list, serve_in_thread, write_kubeconfig
+from fakes.small_cluster import SmallCluster
+from lab.wait import poll
 
 pytest.importorskip("ansible.plugins.action")
 
 from ansible_collections.gpu.kubernetes.plugins import filter as filters
 from ansible_collections.gpu.kubernetes.plugins.plugin_utils._api_action import PRELOADED, run_module
+from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
 
 SPEC = {"kubeconfig": {"type": "raw", "no_log": True}, "names": {"type": "list"}}
 # With it, no process of a module starts.
@@ -117,3 +124,22 @@ def test_keys_of_a_kubeconfig_are_removed_with_the_run(run_task: Any, tmp_path: 
     assert code != 0, output
     assert "127.0.0.1:1" in output
     assert left == []
+
+
+@pytest.mark.parametrize("keywords", [{}, {"environment": {"A": "b"}}], ids=["action", "process"])
+def test_interrupted_smoke_test_deletes_its_pods(tmp_path: Path, keywords: dict[str, Any]) -> None:
+    task = {"gpu.kubernetes.gpu_smoke_test": {"nodes": ["w1"], "image": "example.com/test:1", "timeout": 300}}
+    playbook = tmp_path / "play.yml"
+    playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [{**task, **keywords}]}]))
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
+    with serve_in_thread(SmallCluster(namespace, {"apiVersion": "v1", "kind": "Node", **node("w1", 1)})) as cluster:
+        kubeconfig = write_kubeconfig(cluster.url, tmp_path / "kubeconfig")
+        environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "KUBECONFIG": str(kubeconfig)}
+        command = [str(Path(sys.executable).with_name("ansible-playbook")), str(playbook)]
+        output = tmp_path / "output"
+        with output.open("wb") as file, subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file) as run:
+            created = poll(lambda: cluster.all("Pod"), lambda pods: pods or run.poll() is not None, 300, 0.1)
+            # As Ctrl-C does, which the processes of tasks do not get from the terminal.
+            run.send_signal(signal.SIGINT)
+        assert created, output.read_text()
+        assert poll(lambda: cluster.all("Pod"), lambda pods: not pods, 60, 0.1) == [], output.read_text()

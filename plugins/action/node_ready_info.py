@@ -1,0 +1,15 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# GNU General Public License v3.0+ (see LICENSE or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Action node_ready_info: runs the module on the controller without a process of its own."""
+
+from __future__ import annotations
+
+from ansible_collections.gpu.kubernetes.plugins.modules import node_ready_info
+from ansible_collections.gpu.kubernetes.plugins.plugin_utils._api_action import ApiAction
+
+
+class ActionModule(ApiAction):
+    """Runs the module."""
+
+    MODULE = node_ready_info
