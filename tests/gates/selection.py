@@ -172,7 +172,12 @@ def report(selection: Selection) -> str:
     left = [f"scenarios {', '.join(selection.left)}"] if selection.left else []
     left += ["the other playbook tests of sampled roles"] if selection.sampled else []
     left += [f"the playbook tests of {', '.join(selection.left_roles)}"] if selection.left_roles else []
-    left += ["tests marked thorough", "pylint", "other versions of ansible-core, Python, containerd and kube-scheduler"]
+    left += [
+        "unit tests of code that the change does not concern",
+        "tests marked thorough",
+        "pylint",
+        "other versions of ansible-core, Python, containerd and kube-scheduler",
+    ]
     return "\n".join([*lines, f"LEFT TO make test-all: {'; '.join(left)}"])
 
 

@@ -28,6 +28,7 @@ from . import (
     artifact,
     changelog,
     codes,
+    concerned,
     docs,
     galaxy,
     go_tests,
@@ -218,11 +219,12 @@ def contract(_arguments: list[str]) -> int:
 
 
 def units(arguments: list[str]) -> int:
-    """Unit tests on the Python of .venv, with real containerds, kube-schedulers, a kubelet and a Prometheus"""
+    """Unit tests of what changed on the Python of .venv, with real containerds, kube-schedulers, a kubelet and a Prometheus"""
+    choice = read_selection()
     more = (OTHER_CONTAINERDS, OTHER_SCHEDULERS, OTHER_PROMETHEUSES) if thorough() else ((), (), ())
     environment, status = find_reference_programs(*more[0], schedulers=more[1], prometheuses=more[2])
-    ignored = ("--ignore=tests/unit/roles", "--ignore=tests/unit/playbooks")
-    return status | pytest("units", *PARALLEL, *(arguments or ("tests/unit", *ignored)), **environment)
+    tests = concerned.list_tests() if choice is None else concerned.find_tests(choice.changed)
+    return status | pytest("units", *PARALLEL, *(arguments or map(str, tests)), **environment)
 
 
 def roles(arguments: list[str]) -> int:
@@ -240,13 +242,15 @@ def roles(arguments: list[str]) -> int:
 
 
 def nodes(_arguments: list[str]) -> int:
-    """Unit tests of the code for nodes, on Python 3.8; in `make test-all` on all of NODE_PYTHONS"""
+    """Unit tests of the code for nodes that changed, on Python 3.8; in `make test-all` of all, on all of NODE_PYTHONS"""
+    choice = read_selection()
+    tests = versions.node_tests(concerned.list_tests() if choice is None else concerned.find_tests(choice.changed))
     pythons = versions.NODE_PYTHONS if thorough() else versions.NODE_PYTHONS[:1]
     with open_memory_folder() as folder:
         environment, status = find_reference_programs()
         del environment["PATH"]  # that of the Python under test
         for python in pythons:
-            status |= versions.node_python(python, REPORTS / f"nodes-{python}", TMPDIR=folder, **environment)
+            status |= versions.node_python(python, REPORTS / f"nodes-{python}", tests, TMPDIR=folder, **environment)
     return status
 
 

@@ -231,8 +231,15 @@ def units(core: str, report: Path, **environment: str) -> int:
     return int(any([version, tested, syntax, warnings]))
 
 
-def node_python(version: str, report: Path, **environment: str) -> int:
-    """The unit tests of the code for nodes, on one of their Pythons, where of Ansible only ansible.module_utils can be imported.
+def node_tests(tests: Iterable[Path]) -> list[str]:
+    """Those of the files of *tests* (relative to the checkout) that test code for nodes."""
+    apart = {TESTS / "modules" / f"test_{name}.py" for name in api_modules()}
+    places = (TESTS / "module_utils", TESTS / "modules")
+    return [str(path) for path in tests if any(map(path.is_relative_to, places)) and path not in apart]
+
+
+def node_python(version: str, report: Path, tests: Iterable[str], **environment: str) -> int:
+    """Run *tests* on one of the nodes' Pythons, where of Ansible only ansible.module_utils can be imported.
 
     Writes REPORT.xml; returns an exit status. *environment* extends the environment variables.
     """
@@ -246,8 +253,6 @@ def node_python(version: str, report: Path, **environment: str) -> int:
         link = ansible / name
         link.unlink(missing_ok=True)
         link.symlink_to(SITE_PACKAGES / "ansible" / name)
-    tests = [str(TESTS / "module_utils"), str(TESTS / "modules")]
-    tests += [f"--ignore={TESTS / 'modules' / f'test_{name}.py'}" for name in api_modules()]
     command = ["python", "-m", "pytest", "-q", *PARALLEL, f"--junitxml={report}.xml", *tests]
     env = _build_environment(bin_folder) | {"PYTHONPATH": str(ansible.parent)} | environment
     return run(command, env=env)[0]

@@ -1,0 +1,106 @@
+# Copyright (c) 2026, the gpu.kubernetes authors
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Finds the unit tests that a change concerns: those that import a changed file or name its plugin, and those that read the checkout.
+
+The playbook tests of roles are chosen by gates.selection.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from functools import cache
+from pathlib import Path
+
+from ._common import ROOT
+from .layers import COLLECTION, imports
+
+UNIT = ROOT / "tests" / "unit"
+APART = ("roles", "playbooks")  # of tests/unit
+ALWAYS = Path("tests/unit/static")
+HELPERS = ("fakes", "lab", "gates", "bench")  # packages of tests/
+KINDS = ("modules", "action", "filter", "lookup", "inventory")  # plugins that tests run by name
+# What changes each test: the versions of its tools.
+ALL = "requirements-dev.txt"
+# A test with one of these names reads roles, guides or files of all plugins, or runs playbooks.
+READS = re.compile(
+    r"\b(ROOT|CHECKOUT|PLUGINS|__file__|import_module|evaluate|evaluate_role|refusals|find_task|playbook_files)\b"
+)
+
+
+def list_tests() -> list[Path]:
+    """All files of unit tests, relative to the checkout and sorted, without the playbook tests."""
+    found = sorted(UNIT.rglob("test_*.py"))
+    return [path.relative_to(ROOT) for path in found if path.relative_to(UNIT).parts[0] not in APART]
+
+
+def find_tests(changed: Collection[str]) -> list[Path]:
+    """Those of list_tests() that a change of these paths, relative to the checkout, concerns."""
+    names = {name for path in changed for name in expand(path)}
+    return [
+        path
+        for path in list_tests()
+        if ALL in names
+        or path.is_relative_to(ALWAYS)
+        or reads(ROOT / path)
+        or not names.isdisjoint(find_used(ROOT / path))
+    ]
+
+
+def expand(changed: str) -> Iterator[str]:
+    """The path itself; of data in plugins/ or tests/ all Python files of the nearest folder that has any, one of which reads it."""
+    yield changed
+    folder = (ROOT / changed).parent
+    if changed.startswith(("plugins/", "tests/")) and not changed.endswith(".py"):
+        while folder != ROOT and not any(folder.glob("*.py")):
+            folder = folder.parent
+        yield from (str(path.relative_to(ROOT)) for path in folder.glob("*.py"))
+
+
+def reads(test: Path) -> bool:
+    """Whether a test reads files of the checkout that it does not import."""
+    return READS.search(test.read_text(encoding="utf-8")) is not None
+
+
+def find_used(test: Path) -> set[str]:
+    """The paths of a test, of the conftest.py files above it, and of all that these import directly or through others."""
+    words = set(re.findall(r"\w+", test.read_text(encoding="utf-8")))
+    todo = {test, *(path for path in list_plugins() if path.stem in words)}
+    todo |= {
+        path for folder in test.parents if (path := folder / "conftest.py").is_file() and folder.is_relative_to(UNIT)
+    }
+    found: set[Path] = set()
+    while todo:
+        found |= todo
+        todo = {file for path in todo for file in find_imported(path)} - found
+    return {str(path.relative_to(ROOT)) for path in found}
+
+
+@cache
+def list_plugins() -> list[Path]:
+    """The files of the plugins that tests run by name."""
+    return [path for kind in KINDS for path in (ROOT / "plugins" / kind).glob("[!_]*.py")]
+
+
+@cache
+def find_imported(path: Path) -> set[Path]:
+    """The files of this checkout that a file imports, with those of the packages in which they are."""
+    return {file for _line, name in imports(path) for file in find_files(name) if file.is_file()}
+
+
+@cache
+def find_files(name: str) -> list[Path]:
+    """The files of a dotted name: its module, and the packages above it; empty for other libraries."""
+    if name.startswith(f"{COLLECTION}."):
+        folder, parts = ROOT, name.removeprefix(f"{COLLECTION}.").split(".")
+    elif name.partition(".")[0] in HELPERS:
+        folder, parts = ROOT / "tests", name.split(".")
+    else:
+        return []
+    found: list[Path] = []
+    for part in parts:
+        if (folder / f"{part}.py").is_file():
+            return [*found, folder / f"{part}.py"]
+        folder /= part
+        found.append(folder / "__init__.py")
+    return found
