@@ -323,7 +323,7 @@ ARGUMENTS: dict[str, Any] = {
     "timeout": {"type": "int", "default": 300},
 }
 RULES: dict[str, Any] = {"required_if": [("state", "present", ("nodes", "image"))]}
-# An interrupted run sends the first to the processes of tasks, and then the second.
+# An interrupted run sends one or both of them to the process of a task.
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Parameters of the pods, which SmokeTest has under the same names.
 _SAME_NAMES = (
@@ -381,13 +381,15 @@ def run(module: Module) -> None:
     if error:
         module.fail_json(msg=error)
     cluster = connect(module)
-    for each in SIGNALS:
-        signal.signal(each, _stop)
+    former = {each: signal.signal(each, _stop) for each in SIGNALS}
     try:
         outcome = _act(cluster, module.params, module.check_mode)
     except ApiError as api_error:
         module.fail_json(msg=str(api_error))
         raise
+    finally:
+        for each, handler in former.items():
+            signal.signal(each, handler or signal.SIG_DFL)
     for warning in outcome.warnings:
         module.warn(warning)
     module.exit_json(**outcome.as_dict())

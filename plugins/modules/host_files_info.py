@@ -31,7 +31,9 @@ options:
     elements: str
     default: []
   contents:
-    description: The absolute paths of files of which the content is returned too. No content is masked.
+    description:
+      - The absolute paths of files of which the content is returned too. No content is masked.
+      - What is there and is no regular file is an error.
     type: list
     elements: str
     default: []
@@ -94,7 +96,7 @@ files:
     content:
       description: The content as UTF-8; other bytes are replaced.
       type: str
-      returned: for regular files in O(contents)
+      returned: for files in O(contents)
       sample: "{}"
 """
 

@@ -28,7 +28,6 @@ from . import (
     artifact,
     changelog,
     codes,
-    concerned,
     docs,
     galaxy,
     go_tests,
@@ -40,6 +39,7 @@ from . import (
     selection,
     shell,
     tables,
+    unit_tests,
     versions,
     words,
 )
@@ -223,7 +223,7 @@ def units(arguments: list[str]) -> int:
     choice = read_selection()
     more = (OTHER_CONTAINERDS, OTHER_SCHEDULERS, OTHER_PROMETHEUSES) if thorough() else ((), (), ())
     environment, status = find_reference_programs(*more[0], schedulers=more[1], prometheuses=more[2])
-    tests = concerned.list_tests() if choice is None else concerned.find_tests(choice.changed)
+    tests = unit_tests.list_tests() if choice is None else unit_tests.find_tests(choice.changed)
     return status | pytest("units", *PARALLEL, *(arguments or map(str, tests)), **environment)
 
 
@@ -244,7 +244,7 @@ def roles(arguments: list[str]) -> int:
 def nodes(_arguments: list[str]) -> int:
     """Unit tests of the code for nodes that changed, on Python 3.8; in `make test-all` of all, on all of NODE_PYTHONS"""
     choice = read_selection()
-    tests = versions.node_tests(concerned.list_tests() if choice is None else concerned.find_tests(choice.changed))
+    tests = versions.node_tests(unit_tests.list_tests() if choice is None else unit_tests.find_tests(choice.changed))
     pythons = versions.NODE_PYTHONS if thorough() else versions.NODE_PYTHONS[:1]
     with open_memory_folder() as folder:
         environment, status = find_reference_programs()

@@ -16,24 +16,29 @@ from .files import FilesError, read_bytes, sha256
 def describe_files(
     paths: t.Iterable[str], checksums: t.Collection[str] = (), contents: t.Collection[str] = ()
 ) -> dict[str, dict[str, t.Any]]:
-    """Return what describe_file() finds at all paths, by path; raises FilesError."""
-    return {path: describe_file(path, path in checksums, path in contents) for path in [*paths, *checksums, *contents]}
+    """Return what describe_file() finds at all paths, by path; raises FilesError. As in Ansible's paths, ~ and $NAME are expanded."""
+    return {
+        path: describe_file(os.path.expanduser(os.path.expandvars(path)), path in checksums, path in contents)
+        for path in [*paths, *checksums, *contents]
+    }
 
 
 def describe_file(path: str, checksum: bool = False, content: bool = False) -> dict[str, t.Any]:
     """Return whether *path* exists, and of what a symbolic link there leads to: mode (octal), uid, gid and name of the group.
 
-    Of a regular file also its SHA-256 and its content as text, if requested. A link that leads nowhere exists and has no attributes.
-    Raises FilesError if the file cannot be read.
+    With *checksum*, also the SHA-256 of a regular file; with *content*, the content of the file as text. A link that leads nowhere exists and has no
+    attributes. Raises FilesError for a file that cannot be read, and with *content* for what is no regular file.
     """
     link = os.readlink(path) if os.path.islink(path) else ""
     try:
         status = os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
+    except (FileNotFoundError, NotADirectoryError) as exc:
+        if content and link:
+            raise FilesError(f"Cannot read {path}: its target {link} does not exist.") from exc
         return {"exists": bool(link), "link": link}
     except OSError as exc:
         raise FilesError(f"Cannot read {path}: {exc.strerror}.") from exc
-    data = (read_bytes(path) if checksum or content else None) if stat.S_ISREG(status.st_mode) else None
+    data = read_bytes(path) if content or (checksum and stat.S_ISREG(status.st_mode)) else None
     return {
         "exists": True,
         "link": link,

@@ -126,20 +126,31 @@ def test_keys_of_a_kubeconfig_are_removed_with_the_run(run_task: Any, tmp_path: 
     assert left == []
 
 
-@pytest.mark.parametrize("keywords", [{}, {"environment": {"A": "b"}}], ids=["action", "process"])
-def test_interrupted_smoke_test_deletes_its_pods(tmp_path: Path, keywords: dict[str, Any]) -> None:
+def test_rules_between_arguments_are_those_of_the_module(run: Any, tmp_path: Path) -> None:
+    playbook = tmp_path / "play.yml"
+    tasks = [{"gpu.kubernetes.gpu_smoke_test": {"nodes": ["w1"]}}]
+    playbook.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
+    code, output = run("here ansible_connection=local\n", playbook, environment=NO_PYTHON)
+    assert (code != 0, "state is present but all of the following are missing: image" in output) == (True, True), output
+
+
+@pytest.mark.parametrize(
+    ("keywords", "variables"), [({}, NO_PYTHON), ({"environment": {"A": "b"}}, {})], ids=["action", "process"]
+)
+def test_interrupted_smoke_test_deletes_its_pods(tmp_path: Path, keywords: Any, variables: Any) -> None:
     task = {"gpu.kubernetes.gpu_smoke_test": {"nodes": ["w1"], "image": "example.com/test:1", "timeout": 300}}
     playbook = tmp_path / "play.yml"
     playbook.write_text(json.dumps([{"hosts": "localhost", "gather_facts": False, "tasks": [{**task, **keywords}]}]))
     namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "default"}}
     with serve_in_thread(SmallCluster(namespace, {"apiVersion": "v1", "kind": "Node", **node("w1", 1)})) as cluster:
         kubeconfig = write_kubeconfig(cluster.url, tmp_path / "kubeconfig")
-        environment = {**os.environ, "ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "KUBECONFIG": str(kubeconfig)}
+        settings = {"ANSIBLE_CONFIG": str(ROOT / "ansible.cfg"), "KUBECONFIG": str(kubeconfig), **variables}
         command = [str(Path(sys.executable).with_name("ansible-playbook")), str(playbook)]
+        options: dict[str, Any] = {"cwd": ROOT, "env": {**os.environ, **settings}, "start_new_session": True}
         output = tmp_path / "output"
-        with output.open("wb") as file, subprocess.Popen(command, cwd=ROOT, env=environment, stdout=file) as run:
+        with output.open("wb") as file, subprocess.Popen(command, stdout=file, **options) as run:
             created = poll(lambda: cluster.all("Pod"), lambda pods: pods or run.poll() is not None, 300, 0.1)
-            # As Ctrl-C does, which the processes of tasks do not get from the terminal.
-            run.send_signal(signal.SIGINT)
+            # As a terminal does for Ctrl-C.
+            os.killpg(run.pid, signal.SIGINT)
         assert created, output.read_text()
         assert poll(lambda: cluster.all("Pod"), lambda pods: not pods, 60, 0.1) == [], output.read_text()

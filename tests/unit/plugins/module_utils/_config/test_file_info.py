@@ -48,19 +48,28 @@ def test_missing_files_and_links_to_them_have_no_attributes(folder: Path) -> Non
 
 
 def test_checksums_and_contents_are_read_on_request(folder: Path) -> None:
-    found = read(folder, checksums=["link", "pipe"], contents=["file", "pipe", "."])
+    found = read(folder, checksums=["link", "pipe", "."], contents=["file"])
     assert found["link"]["checksum"] == hashlib.sha256(b"text \xff").hexdigest()
     assert found["file"]["content"] == "text \N{REPLACEMENT CHARACTER}"
-    # Neither waits for a writer, nor is it an error.
     assert found["pipe"]["mode"] == "0600"
-    for name, key in [
-        ("link", "content"),
-        ("file", "checksum"),
-        ("pipe", "checksum"),
-        ("pipe", "content"),
-        (".", "content"),
-    ]:
-        assert key not in found[name]
+    assert not [name for name in ("file", "pipe", ".") if "checksum" in found[name]]
+    assert "content" not in found["link"]
+
+
+@pytest.mark.parametrize("name", ["pipe", ".", "dangling"])
+def test_content_of_what_is_no_file_is_refused(folder: Path, name: str) -> None:
+    """A record that cannot be read is not a missing one."""
+    with pytest.raises(FilesError, match=r"is not a regular file\.|its target nowhere does not exist\.|Is a directory"):
+        read(folder, contents=[name])
+
+
+def test_home_and_variables_are_expanded(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(folder))
+    assert [entry["exists"] for entry in describe_files(["~/file", "$HOME/link", "~/missing"]).values()] == [
+        True,
+        True,
+        False,
+    ]
 
 
 def test_group_without_a_name_is_a_number(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

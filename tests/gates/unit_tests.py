@@ -1,6 +1,6 @@
 # Copyright (c) 2026, the gpu.kubernetes authors
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Finds the unit tests that a change concerns: those that import a changed file or name its plugin, and those that read the checkout.
+"""Finds the unit tests that a change concerns: those that import a changed file or name its plugin, and those that may read other files.
 
 The playbook tests of roles are chosen by gates.selection.
 """
@@ -20,9 +20,17 @@ APART = ("roles", "playbooks")  # of tests/unit
 ALWAYS = Path("tests/unit/static")
 HELPERS = ("fakes", "lab", "gates", "bench")  # packages of tests/
 KINDS = ("modules", "action", "filter", "lookup", "inventory")  # plugins that tests run by name
-# What changes each test: the versions of its tools.
-ALL = "requirements-dev.txt"
-# A test with one of these names reads roles, guides or files of all plugins, or runs playbooks.
+# What changes all tests: their tools, and the real programs that they run.
+ALL = frozenset(
+    (
+        "pyproject.toml",
+        "requirements-dev.txt",
+        "tests/gates/table.py",
+        "tests/lab/binaries.py",
+        "tests/lab/versions.yml",
+    )
+)
+# A test with one of these names, or a conftest.py above it, reads roles, guides or files of all plugins, or runs playbooks.
 READS = re.compile(
     r"\b(ROOT|CHECKOUT|PLUGINS|__file__|import_module|evaluate|evaluate_role|refusals|find_task|playbook_files)\b"
 )
@@ -40,9 +48,9 @@ def find_tests(changed: Collection[str]) -> list[Path]:
     return [
         path
         for path in list_tests()
-        if ALL in names
+        if not names.isdisjoint(ALL)
         or path.is_relative_to(ALWAYS)
-        or reads(ROOT / path)
+        or is_reader(ROOT / path)
         or not names.isdisjoint(find_used(ROOT / path))
     ]
 
@@ -57,18 +65,21 @@ def expand(changed: str) -> Iterator[str]:
         yield from (str(path.relative_to(ROOT)) for path in folder.glob("*.py"))
 
 
-def reads(test: Path) -> bool:
-    """Whether a test reads files of the checkout that it does not import."""
-    return READS.search(test.read_text(encoding="utf-8")) is not None
+def is_reader(test: Path) -> bool:
+    """Whether a test may read files of the checkout that it does not import."""
+    return any(READS.search(path.read_text(encoding="utf-8")) for path in (test, *find_conftests(test)[:-1]))
+
+
+def find_conftests(test: Path) -> list[Path]:
+    """The conftest.py files of a test, that of all unit tests last."""
+    folders = [folder for folder in test.parents if folder.is_relative_to(UNIT)]
+    return [path for folder in folders if (path := folder / "conftest.py").is_file()]
 
 
 def find_used(test: Path) -> set[str]:
     """The paths of a test, of the conftest.py files above it, and of all that these import directly or through others."""
     words = set(re.findall(r"\w+", test.read_text(encoding="utf-8")))
-    todo = {test, *(path for path in list_plugins() if path.stem in words)}
-    todo |= {
-        path for folder in test.parents if (path := folder / "conftest.py").is_file() and folder.is_relative_to(UNIT)
-    }
+    todo = {test, *find_conftests(test), *(path for path in list_plugins() if path.stem in words)}
     found: set[Path] = set()
     while todo:
         found |= todo

@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import pytest
-from gates import concerned, versions
+from gates import unit_tests, versions
 
 PLUGINS = "tests/unit/plugins"
 TOML = f"{PLUGINS}/module_utils/_toml/test_document.py"
 CONTAINERD = f"{PLUGINS}/modules/test_containerd_config.py"
 COST = f"{PLUGINS}/module_utils/_cost/test_times.py"
 NVML = f"{PLUGINS}/module_utils/_nvml/test_model.py"
+TABLES = f"{PLUGINS}/module_utils/_compatibility/test_check.py"
 ALWAYS = "tests/unit/static/test_playbooks.py"
 READING = f"{PLUGINS}/filter/test_names.py"
 ACTIONS = f"{PLUGINS}/action/test_api_modules.py"
@@ -33,18 +34,20 @@ ACTIONS = f"{PLUGINS}/action/test_api_modules.py"
             [TOML, COST],
         ),
         ("tests/unit/conftest.py", [TOML, CONTAINERD, COST, NVML], []),
-        ("requirements-dev.txt", [TOML, CONTAINERD, COST, NVML], []),
+        *((name, [TOML, CONTAINERD, COST, NVML], []) for name in sorted(unit_tests.ALL)),
+        # A fixture reads them.
+        ("roles/gpu_preflight/vars/compatibility/cuda_driver.yml", [TABLES], [TOML, COST]),
         ("roles/cuda/tasks/main.yml", [], [TOML, CONTAINERD, COST, NVML]),
         ("tests/config.yml", [], [TOML, CONTAINERD, COST, NVML]),
     ],
 )
 def test_change_concerns_what_uses_it(changed: str, concerned_tests: list[str], others: list[str]) -> None:
-    found = set(map(str, concerned.find_tests([changed])))
+    found = set(map(str, unit_tests.find_tests([changed])))
     assert found >= {*concerned_tests, ALWAYS, READING}
     assert found.isdisjoint(others)
 
 
 def test_tests_of_nodes_import_no_api() -> None:
-    found = versions.node_tests(concerned.list_tests())
+    found = versions.node_tests(unit_tests.list_tests())
     assert {TOML, CONTAINERD} <= set(found)
     assert {ACTIONS, ALWAYS, f"{PLUGINS}/modules/test_gpu_smoke_test.py"}.isdisjoint(found)
