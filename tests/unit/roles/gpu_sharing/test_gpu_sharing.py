@@ -180,7 +180,7 @@ def test_last_entry_of_the_layout_decides_whether_a_gpu_stays_whole(evaluate_rol
     hosts = {
         name: {
             "gpu_sharing_mig_layout": [{"gpus": "all", "profiles": {"1g.10gb": 7}}, *more],
-            "__gpu_sharing_records": {"results": []},
+            "__gpu_sharing_records": {"files": {}},
         }
         for name, (more, _whole) in LAYOUTS.items()
     }
