@@ -275,8 +275,7 @@ results:
       pending_reason: ""
 """
 
-import signal
-from typing import Any, Mapping, NoReturn
+from typing import Any, Mapping
 
 from ansible.module_utils.basic import AnsibleModule
 
@@ -285,6 +284,7 @@ from ansible_collections.gpu.kubernetes.plugins.module_utils._kube_error import 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.pod import SmokeTest
 from ansible_collections.gpu.kubernetes.plugins.module_utils._kubernetes.smoke_test.runner import (
     Outcome,
+    end_at_signals,
     remove_pods,
     run_smoke_test,
 )
@@ -323,8 +323,6 @@ ARGUMENTS: dict[str, Any] = {
     "timeout": {"type": "int", "default": 300},
 }
 RULES: dict[str, Any] = {"required_if": [("state", "present", ("nodes", "image"))]}
-# An interrupted run sends one or both of them to the process of a task.
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 # Parameters of the pods, which SmokeTest has under the same names.
 _SAME_NAMES = (
     *("image", "image_pull_policy", "image_pull_secrets", "command", "args", "expected_output", "runtime_class"),
@@ -368,28 +366,17 @@ def _find_error(params: Mapping[str, Any]) -> str:
     return ""
 
 
-def _stop(*_details: object) -> NoReturn:
-    """Let an interrupted run delete its pods; the next signal does not interrupt that."""
-    for each in SIGNALS:
-        signal.signal(each, signal.SIG_IGN)
-    raise SystemExit("interrupted")
-
-
 def run(module: Module) -> None:
     """Run the test, or remove its pods."""
     error = _find_error(module.params)
     if error:
         module.fail_json(msg=error)
     cluster = connect(module)
-    former = {each: signal.signal(each, _stop) for each in SIGNALS}
     try:
-        outcome = _act(cluster, module.params, module.check_mode)
+        with end_at_signals():
+            outcome = _act(cluster, module.params, module.check_mode)
     except ApiError as api_error:
         module.fail_json(msg=str(api_error))
-        raise
-    finally:
-        for each, handler in former.items():
-            signal.signal(each, handler or signal.SIG_DFL)
     for warning in outcome.warnings:
         module.warn(warning)
     module.exit_json(**outcome.as_dict())

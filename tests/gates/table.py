@@ -244,7 +244,9 @@ def roles(arguments: list[str]) -> int:
 def nodes(_arguments: list[str]) -> int:
     """Unit tests of the code for nodes that changed, on Python 3.8; in `make test-all` of all, on all of NODE_PYTHONS"""
     choice = read_selection()
-    tests = versions.node_tests(unit_tests.list_tests() if choice is None else unit_tests.find_tests(choice.changed))
+    tests = versions.select_node_tests(
+        unit_tests.list_tests() if choice is None else unit_tests.find_tests(choice.changed)
+    )
     pythons = versions.NODE_PYTHONS if thorough() else versions.NODE_PYTHONS[:1]
     with open_memory_folder() as folder:
         environment, status = find_reference_programs()
@@ -383,20 +385,5 @@ def quick() -> int:
     choice = selection.select()
     status = call("ruff", "check", "--output-format", "concise", ".") | call("ruff", "format", "--check", ".")
     status |= types([]) | contract([])
-    folders = sorted({path for name in choice.changed if (path := tests_of(name))})
+    folders = sorted({path for name in choice.changed if (path := unit_tests.tests_of(name))})
     return status | (pytest("quick", *PARALLEL, *folders) if folders else 0)
-
-
-def tests_of(name: str) -> str:
-    """The unit tests of a changed file: those of its package of module_utils, or of its plugin; empty for other files."""
-    parts = Path(name).parts
-    if parts[:3] == ("tests", "unit", "plugins"):
-        path = Path(*parts[:5]) if parts[-1].startswith("test_") else Path(*parts[:-1])
-        return str(path) if (ROOT / path).exists() else ""
-    if parts[0] != "plugins":
-        return ""
-    folder = ROOT / "tests" / "unit" / Path(*parts[:2])
-    if parts[1] == "module_utils" and len(parts) > 3:
-        return str((folder / parts[2]).relative_to(ROOT)) if (folder / parts[2]).is_dir() else ""
-    test = folder / f"test_{Path(parts[-1]).stem}.py"
-    return str(test.relative_to(ROOT)) if test.is_file() else ""

@@ -115,3 +115,18 @@ def find_files(name: str) -> list[Path]:
         folder /= part
         found.append(folder / "__init__.py")
     return found
+
+
+def tests_of(name: str) -> str:
+    """The unit tests of a changed file: those of its package of module_utils, or of its plugin; empty for other files."""
+    parts = Path(name).parts
+    if parts[:3] == ("tests", "unit", "plugins"):
+        path = Path(*parts[:5]) if parts[-1].startswith("test_") else Path(*parts[:-1])
+        return str(path) if (ROOT / path).exists() else ""
+    if parts[0] != "plugins":
+        return ""
+    folder = ROOT / "tests" / "unit" / Path(*parts[:2])
+    if parts[1] == "module_utils" and len(parts) > 3:
+        return str((folder / parts[2]).relative_to(ROOT)) if (folder / parts[2]).is_dir() else ""
+    test = folder / f"test_{Path(parts[-1]).stem}.py"
+    return str(test.relative_to(ROOT)) if test.is_file() else ""

@@ -231,7 +231,7 @@ def units(core: str, report: Path, **environment: str) -> int:
     return int(any([version, tested, syntax, warnings]))
 
 
-def node_tests(tests: Iterable[Path]) -> list[str]:
+def select_node_tests(tests: Iterable[Path]) -> list[str]:
     """Those of the files of *tests* (relative to the checkout) that test code for nodes."""
     apart = {TESTS / "modules" / f"test_{name}.py" for name in api_modules()}
     places = (TESTS / "module_utils", TESTS / "modules")

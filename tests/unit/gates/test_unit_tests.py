@@ -48,6 +48,6 @@ def test_change_concerns_what_uses_it(changed: str, concerned_tests: list[str], 
 
 
 def test_tests_of_nodes_import_no_api() -> None:
-    found = versions.node_tests(unit_tests.list_tests())
+    found = versions.select_node_tests(unit_tests.list_tests())
     assert {TOML, CONTAINERD} <= set(found)
     assert {ACTIONS, ALWAYS, f"{PLUGINS}/modules/test_gpu_smoke_test.py"}.isdisjoint(found)

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import signal
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Iterator, Mapping, NoReturn, Sequence
 
 from ..._kube_error import ApiError
 from ..api import run_parallel
@@ -31,6 +32,26 @@ from .verdict import (
 
 if TYPE_CHECKING:
     from ..._kube_api import Cluster
+
+#: An interrupted run sends one or both of them to the process of a task.
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def end_at_signals() -> Iterator[None]:
+    """Raise SystemExit at the first of SIGNALS, so that run_smoke_test() deletes its pods, and ignore those after it. The caller has the main thread."""
+    former = {each: signal.signal(each, _stop) for each in SIGNALS}
+    try:
+        yield
+    finally:
+        for each, handler in former.items():
+            signal.signal(each, handler or signal.SIG_DFL)
+
+
+def _stop(*_details: object) -> NoReturn:
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)
+    raise SystemExit("interrupted")
 
 
 @dataclass
