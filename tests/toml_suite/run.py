@@ -84,12 +84,14 @@ def run_suite(command: Path, version: str, asking: str) -> tuple[dict[str, tuple
             "test",
             f"-toml={version}",
             "-color=never",
+            "-timeout=300s",  # of one case; its own, a second, is short on a busy machine
             f"-decoder={asking} decode {version}",
             f"-encoder={asking} encode",
         ],
         check=False,
         capture_output=True,
         text=True,
+        errors="backslashreplace",  # what it prints of a failed case need not be UTF-8
     )
     printed = done.stdout + done.stderr
     counts = {kind: (int(passed), int(failed)) for kind, passed, failed in _COUNT.findall(printed)}
