@@ -45,9 +45,8 @@ class Vendor:
     plugin_labels: Mapping[str, str] = field(default_factory=dict, hash=False)
     #: How its GPUs are tested; NVIDIA's by the role gpu_smoke_test.
     test: VendorTest | None = None
-    #: The operator that deploys its device plugin by custom resources: its name, their definition, and their API version and kind.
+    #: The operator that deploys its device plugin by custom resources: its name, and their API version and kind.
     operator: str = ""
-    operator_crd: str = ""
     operator_resource: tuple[str, str] = ("", "")
     #: The name of the driver for dynamic resource allocation, with which the names of its device classes begin.
     dra_driver: str = ""
@@ -98,7 +97,6 @@ AMD = Vendor(
     product_label="amd.com/gpu.product-name",
     test=VendorTest("rocm/dev-ubuntu-24.04:6.4", ("rocminfo",), "gfx"),
     operator="AMD's GPU operator",
-    operator_crd="deviceconfigs.amd.com",
     operator_resource=("amd.com/v1alpha1", "DeviceConfig"),
     dra_driver="gpu.amd.com",
     driver_role="amdgpu_driver",
@@ -119,7 +117,6 @@ INTEL = Vendor(
     product_label="gpu.intel.com/product",
     test=VendorTest("intel/intel-opencl-icd:0.36.0", ("clinfo",), "Device Name"),
     operator="Intel's device plugins operator",
-    operator_crd="gpudeviceplugins.deviceplugin.intel.com",
     operator_resource=("deviceplugin.intel.com/v1", "GpuDevicePlugin"),
     dra_driver="gpu.intel.com",
     driver_role="intel_gpu_driver",

@@ -67,8 +67,3 @@ def _build_alerts(
                 **({"runbook_url": f"{page}#{row.name.lower()}"} if page else {}),
             },
         }
-
-
-def count_rules(groups: Iterable[Mapping[str, Any]]) -> int:
-    """Return how many rules the groups have."""
-    return sum(len(group["rules"]) for group in groups)

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from typing import Any, Callable, Iterable, Iterator, Mapping, Sequence, Set, cast
 
 from .._document import is_same
@@ -123,16 +122,6 @@ class Document:
         if changes:
             self._settle(_merged(self._tree, desired), [changes, _coarse(changes)], list(paths), "merge")
         return paths
-
-    @contextmanager
-    def batch(self) -> Iterator[Document]:
-        """All edits made inside, or, if an exception leaves the block, none of them."""
-        before = self._syntax, self._tree, set(self._made)
-        try:
-            yield self
-        except BaseException:
-            self._syntax, self._tree, self._made = before
-            raise
 
     def _topmost(self, path: Path, removable: Paths) -> Path:
         """The highest table that has nothing but ``path`` and would not, or should not, be there without it."""

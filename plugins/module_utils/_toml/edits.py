@@ -47,10 +47,6 @@ class Edits:
         """Remove a statement; ``with_comments`` also what stands between it and its neighbour, if that goes in the same way."""
         self._dropped[id(statement)] = with_comments
 
-    def is_dropped(self, statement: Statement) -> bool:
-        """Whether ``drop`` was called for it."""
-        return id(statement) in self._dropped
-
     def drop_item(self, sequence: Table | Value, index: int) -> None:
         """Remove one item of an array, or one pair of an inline table."""
         self._dropped_items.setdefault(id(sequence), (sequence, set()))[1].add(index)

@@ -231,23 +231,6 @@ def test_merge_returns_changes_and_compares_types() -> None:
     assert document.text == "a = 1\n[t]\nx = 1.0\ny = [1]\n\n[u.v]\nw = 1\n".replace("]\n\n[u", "]\n[u")
 
 
-def test_batch_is_all_or_nothing() -> None:
-    document = Document.parse("a = 1\n")
-
-    def set_valid_and_invalid() -> None:
-        with document.batch():
-            document.set(["b"], 2)
-            document.set(["a", "c"], 3)
-
-    with pytest.raises(TomlError):
-        set_valid_and_invalid()
-    assert document.text == "a = 1\n"
-    with document.batch() as batch:
-        batch.set(["b"], 2)
-        batch.remove(["a"])
-    assert document.text == "b = 2\n"
-
-
 @pytest.mark.parametrize("text", ["[[a]]\nx = 1\n", "a = [{ x = 1 }]\n", "a = [1, 2]\n"])
 def test_set_of_an_element_is_applied_or_refused(text: str) -> None:
     document = Document.parse(text)
