@@ -183,7 +183,8 @@ A run ends with an error
 ------------------------
 
 A run that stops before any change has found a reason, and names the host, the cause and the remedy in one sentence. Correct that and repeat the run.
-A run that stops later rolls back the step in which it failed; repeat it after the correction, and it resumes.
+A run that stops later gives a daemon that fails its former configuration back, and leaves a node between two sharing strategies cordoned. Repeat it after
+the correction, and it resumes.
 :ref:`The guide on inventories <{DOCSITE}.guide_inventory>` explains tags, check mode and the report.
 
 * ``ansible-playbook`` ends with the status 2 if a GPU is lost or GPUs of a node are not allocatable. The report names them.
