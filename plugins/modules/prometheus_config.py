@@ -58,7 +58,7 @@ options:
     type: dict
     default: {}
   runbook_url:
-    description: Address of the page of runbooks. Empty for that of this release.
+    description: Address of the page of runbooks. If it is empty, the alerts have no C(runbook_url).
     type: str
     default: ""
   reload:

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 TOOLKIT = "nvidia-container-toolkit"
 
 
@@ -126,3 +128,21 @@ def test_toolkit_is_kept_while_another_configuration_names_it(run, tmp_path):
     output = " ".join(output.split())
     assert "KEPT: node: /etc/docker/daemon.json still names the NVIDIA runtime" in output
     assert "remove.yml" not in output
+
+
+@pytest.mark.parametrize("install", ["auto", "never"])
+def test_usable_toolkit_of_others_is_left_alone(run, tmp_path, install):
+    program = tmp_path / "nvidia-container-runtime"
+    program.write_text("#!/bin/sh\necho NVIDIA Container Runtime version 1.17.8\n")
+    program.chmod(0o755)
+    play = {"hosts": "all", "gather_facts": False, "roles": [{"role": "gpu.kubernetes.nvidia_container_toolkit"}]}
+    (tmp_path / "play.yml").write_text(json.dumps([play]))
+    variables = {
+        "nvidia_container_toolkit_install": install,
+        "nvidia_container_toolkit_runtime_path": str(program),
+        "nvidia_container_toolkit_state_dir": str(tmp_path / "state"),
+    }
+    code, output = run("node ansible_connection=local\n", tmp_path / "play.yml", "--check", **variables)
+    assert code == 0, output
+    assert "Decide whether to install the toolkit" in output
+    assert "vendor_packages" not in output
