@@ -65,6 +65,8 @@ folder = pathlib.Path({folder!r})
 if not module.check_mode:
     with (folder / "log").open("a") as log:
         log.write("reboot\\n")
+    if (folder / "lost").exists():
+        module.fail_json(msg="connection lost")
     shutil.rmtree(folder / "root/proc/7", ignore_errors=True)
     version = folder / "root/sys/module/amdgpu/version"
     version.unlink(missing_ok=True)
@@ -97,6 +99,7 @@ class Machine:
             "vendor_packages": {
                 "check": "[]",
                 "removable": "[]",
+                "state_absent": "[]",
                 "available": PLAN,
                 "present": PRESENT,
                 "absent": ABSENT,

@@ -72,6 +72,21 @@ def test_other_version_replaces_the_installed_one_after_a_drain(machine, apply):
     assert "reboot" not in machine.read_log()
 
 
+def test_interrupted_removal_resumes_with_the_reboot_and_uncordons_the_node(machine, apply):
+    machine.install("6.14.14")
+    removed = {**REBOOTED, **OVER_SSH, "amdgpu_driver_state": "absent"}
+    (machine.folder / "lost").touch()
+    code, _changes, output = apply(**removed)
+    assert (code, machine.read_log()) == (2, [BEGIN, "vendor_packages absent", BEGIN, "reboot"]), output
+    (machine.folder / "lost").unlink()
+    code, _changes, output = apply(**removed)
+    assert code == 0, output
+    assert machine.read_log()[-3:] == ["reboot", WAIT, END]
+    assert list((machine.folder / "state").rglob("*.json")) == []
+    code, changes, output = apply(**removed)
+    assert (code, changes, machine.read_log()) == (0, 0, []), output
+
+
 def test_state_that_the_playbook_passes_to_the_role_of_any_vendor_removes_the_driver(machine, apply):
     apply(**VENDOR)
     assert machine.has_packages()
