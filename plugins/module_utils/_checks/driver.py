@@ -141,7 +141,7 @@ DRIVER: tuple[Check, ...] = (
         _find_unheld,
         ("worked until last night",),
         "an automatic upgrade replaces the driver's library while the former module is loaded",
-        "hold the driver's packages (nvidia_driver_hold), and upgrade with the playbook upgrade_nvidia_driver",
+        "hold the driver's packages: with nvidia_driver_hold those of this collection, which upgrade_nvidia_driver upgrades, and others with apt-mark",
     ),
     Check(
         "lib.fm_version",
@@ -240,7 +240,7 @@ TOOLKIT: tuple[Check, ...] = (
             "nvidia-container-runtime did not terminate successfully",
         ),
         "the toolkit is not installed, or parts of it have different versions",
-        "run the playbook prepare_gpu_nodes",
+        "run the playbook prepare_gpu_nodes; where versions differ, upgrade the toolkit's packages to one version (nvidia_container_toolkit_version)",
     ),
     Check(
         "tk.root",

@@ -239,7 +239,10 @@ def read_packages(options: Options) -> dict[str, Any] | None:
 
 
 def _is_driver_package(name: str) -> bool:
-    return "container" not in name and not name.startswith(("linux-", "golang-"))
+    # The last two do not belong to one version of the driver.
+    return "container" not in name and not name.startswith(
+        ("linux-", "golang-", "nvidia-persistenced", "nvidia-modprobe")
+    )
 
 
 def read_toolkit(options: Options) -> dict[str, Any]:

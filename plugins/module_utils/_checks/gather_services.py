@@ -99,7 +99,9 @@ def _read_start(root: str, pid: str) -> float | None:
 
 
 def _find_newer_files(root: str, pid: str, daemon: str) -> list[str]:
-    """The files of the runtime's configuration that changed after its process began; none if its start is not known."""
+    """The files of the runtime's configuration that changed after its process began; none if its start is not known, and of Docker, which reloads."""
+    if daemon == "docker":
+        return []
     started = _read_start(root, pid)
     paths = [path for each in RUNTIME_FILES for path in sorted(glob.glob(os.path.join(glob.escape(root), each)))]
     own = [path for path in paths if f"/{daemon}/" in path]

@@ -177,7 +177,7 @@ RUNTIME: tuple[Check, ...] = (
         _find_restart_due,
         ("the configuration of containerd has no effect",),
         "the container runtime reads its configuration when it starts",
-        "restart the container runtime when the node is idle, or run the playbook prepare_gpu_nodes",
+        "restart the container runtime when the node is idle; the playbook prepare_gpu_nodes restarts it only for changes of this collection",
         ("rt.answers", "rt.handler"),
     ),
     Check(

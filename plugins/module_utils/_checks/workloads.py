@@ -162,8 +162,8 @@ PLUGIN: tuple[Check, ...] = (
         "Device plugin of the node",
         _find_no_plugin,
         ("DESIRED 0", "the device plugin is not running"),
-        "nodeSelector, labels or taints keep the device plugin off the node, or its pod fails",
-        "run the playbook label_gpu_nodes, and check the tolerations of the DaemonSet",
+        "the device plugin was not deployed, nodeSelector, labels or taints keep it off the node, or its pod fails",
+        "run the playbooks label_gpu_nodes and share_gpus, and check the tolerations of the DaemonSet",
         ("kl.ready", "rt.handler", "lib.answers", "pod.runtime_class"),
     ),
     Check(
@@ -318,7 +318,8 @@ POD: tuple[Check, ...] = (
         _find_bypass,
         ("GPU memory is used and no pod owns it",),
         "a pod uses all GPUs by the variable NVIDIA_VISIBLE_DEVICES, and Kubernetes does not count it",
-        "request GPUs, and set accept-nvidia-visible-devices-envvar-when-unprivileged = false in the toolkit's configuration",
+        "request GPUs; accept-nvidia-visible-devices-envvar-when-unprivileged = false refuses the variable, where the device plugin uses volume mounts or CDI"
+        " (deviceListStrategy)",
         (),
         CLUSTER,
     ),

@@ -50,7 +50,7 @@ def build_variables(managed: Variables) -> dict[str, t.Any]:
     }:
         raise InventoryError(
             f"the sharing strategy {managed['gpu_sharing_strategy']} adds a scheduler extender, whose address only a run knows; set "
-            "kube_scheduler_extender_extenders to the extender that the warning of patch_kube_scheduler prints."
+            "kube_scheduler_extender_extenders to the extender that the warning of share_gpus prints."
         )
     for name in ("kube", "system"):
         found.update(_build_reserved(name, managed.get(f"kubelet_reserved_{name}_reserved") or {}))

@@ -283,8 +283,11 @@ def plan_preparation(
     with_gpus = find_gpu_nodes(nodes, groups, resource, selector)
     if not with_gpus:
         plan.refusals.append(
-            "No node of the cluster shows by its labels or its capacity that it has GPUs of NVIDIA, so set gpu_managed_cluster_node_selector to a label that"
-            " all your nodes with GPUs have and no others, such as that of their node group."
+            "No node of the managed cluster has the labels of gpu_managed_cluster_node_selector, so correct it, or leave it out to find nodes by their"
+            " labels and capacity."
+            if selector
+            else "No node of the cluster shows by its labels or its capacity that it has GPUs of NVIDIA, so set gpu_managed_cluster_node_selector to a label"
+            " that all your nodes with GPUs have and no others, such as that of their node group."
         )
     _plan_labels(plan, with_gpus)
     _plan_plugin(plan, with_gpus, daemon_sets, resource, selector)

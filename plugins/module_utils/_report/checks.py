@@ -176,7 +176,14 @@ def _check_configuration(observation: Observation) -> Iterator[Finding]:
         yield "drift", cause, "run prepare_gpu_nodes, and find the other program that writes the file"
     elif found.get("restart_required"):
         cause = f"no run has confirmed a restart of {get_runtime_title(observation)} since its configuration changed"
-        yield "restart_due", cause, "run prepare_gpu_nodes"
+        yield (
+            "restart_due",
+            cause,
+            (
+                "run prepare_gpu_nodes with container_runtime_restart_ok set to true, and if the restart would end containers, also with"
+                " container_runtime_restart_interrupt"
+            ),
+        )
 
 
 def _check_cgroup_driver(observation: Observation) -> Iterator[Finding]:

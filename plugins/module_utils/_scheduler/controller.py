@@ -21,7 +21,7 @@ from . import own, plan
 from .node_state import NodeState, Unread, find_duplicates
 from .record import Record
 
-_NOWHERE = f"run this on the control planes, give path if the manifest has another name, or {HIDDEN.scheduler_hint}"
+_NOWHERE = f"run this on the control planes, give path (kube_scheduler_extender_manifest) if the manifest has another name, or {HIDDEN.scheduler_hint}"
 # One read, and one for each file that could not be guessed: the --config of others, the managed one, the requested one.
 _MOST_READS = 6
 
@@ -67,7 +67,9 @@ def _decide(
             continue
         elsewhere = named(reported["distribution"]).scheduler_hint
         if elsewhere and is_present and not arguments["path"] and node.manifest is not None:
-            raise ConfigError(f"{node.path} is not edited: {elsewhere}. Where that does not apply, give path.")
+            raise ConfigError(
+                f"{node.path} is not edited: {elsewhere}. Where that does not apply, give path (kube_scheduler_extender_manifest)."
+            )
         if node.manifest is None and (is_present or record is None):
             if not is_present:
                 return reported, controller.Plan((), None, {"managed": False, "path": node.path}, keep_record=True)

@@ -141,7 +141,8 @@ def container_path(found: Pod, path: str) -> str:
     other = _mount_of(found, path)
     if other is not None:
         raise ConfigError(
-            f"{found.what} mounts something else at {text_of(other.get('mountPath'))}, which hides {path}: give another config_path."
+            f"{found.what} mounts something else at {text_of(other.get('mountPath'))}, which hides {path}: give another"
+            " config_path (kube_scheduler_extender_config_path)."
         )
     return path
 

@@ -64,7 +64,7 @@ def of_image(image: str) -> int:
     tag = tag_of(image)
     if tag is None or not _VERSION.fullmatch(tag):
         raise ConfigError(
-            f"The image {image} does not name the version of Kubernetes by its tag: give kubernetes_version."
+            f"The image {image} does not name the version of Kubernetes by its tag: give kubernetes_version (kube_scheduler_extender_kubernetes_version)."
         )
     return parse(tag, f"The tag of the image {image}")
 

@@ -248,8 +248,9 @@ def _find_feature_discovery(change: Change) -> str:
         return ""
     return (
         f"{change.host.where}: {change.to.name} is requested, and NVIDIA's GPU feature discovery publishes {DAEMON_LABEL} for its own configuration, which "
-        f"keeps the control daemon off the node; remove it first (the playbook deploy_feature_discovery with gpu_feature_discovery_state=absent, if this "
-        f"collection has deployed it), or set the node's label {label_of('feature_discovery')} to false if NVIDIA's GPU Operator deploys it."
+        f"keeps the control daemon off the node; remove it first (the playbook deploy_feature_discovery with gpu_feature_discovery_state absent and "
+        f"gpu_feature_discovery_components [gfd], if this collection has deployed it), or set the node's label {label_of('feature_discovery')} to false if "
+        "NVIDIA's GPU Operator deploys it."
     )
 
 
@@ -329,4 +330,4 @@ def find_in_control_planes(cluster: Cluster) -> str:
         )
     else:
         return ""
-    return f"{cause}, or leave kube-scheduler unchanged with --skip-tags scheduler."
+    return f"{cause}, or, only if each kube-scheduler calls the extender already, leave it unchanged with --skip-tags scheduler."

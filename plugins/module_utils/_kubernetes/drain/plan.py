@@ -120,7 +120,7 @@ def describe_maintenance(node: Mapping[str, Any]) -> Object | None:
         if found.was_schedulable
         else "end it with the role gpu_node_maintenance (tasks_from: end), after which the node stays cordoned as it was before"
     )
-    message = f"{cause}; run its playbook again, which resumes it, or {end}"
+    message = f"{cause}; run the playbook again if one was interrupted, or {end}"
     return {"since": found.since, "reason": found.reason, "was_schedulable": found.was_schedulable, "message": message}
 
 

@@ -29,7 +29,7 @@ CONTAINERD = {
     "no-containerd": (
         host(MISSING),
         {},
-        "{}: there is no containerd program; install containerd with its service first, or set containerd_nvidia_service.",
+        "{}: there is no containerd program; install containerd with its service first.",
     ),
     "service-without-a-program": (host(MISSING, has_service=True), {}, "{}: there is no containerd program; "),
     "undo-without-containerd": (host(MISSING), {"containerd_nvidia_state": "absent"}, ""),

@@ -118,7 +118,7 @@ def test_node_that_this_collection_left_cordoned_warns_with_time_and_reason() ->
     [(check, host, detail)] = find(DoctorCluster([left], [plugin("p1", "w1")]), "warn")
     assert (check, host) == ("sc.maintenance", "w1")
     assert (
-        "cordoned, and in maintenance by this collection since 2026-11-27T07:00:00Z for driver 580; run its" in detail
+        "cordoned, and in maintenance by this collection since 2026-11-27T07:00:00Z for driver 580; run the" in detail
     )
 
 

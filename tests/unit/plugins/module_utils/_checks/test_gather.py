@@ -283,6 +283,15 @@ def test_find_newer_files_compares_with_the_start_of_the_process(tmp_path: Path)
         assert gather_services._find_newer_files(str(tmp_path), "7", "containerd") == expected
     assert file.exists()
     assert gather_services._find_newer_files(str(tmp_path), "8", "containerd") == []
+    # Docker has read it, if it was reloaded.
+    write(tmp_path, "etc/docker/daemon.json", "{}")
+    write(tmp_path, "proc/7/stat", f"7 (dockerd) S {' '.join(['0'] * 18)} 100 0\n")
+    assert gather_services._find_newer_files(str(tmp_path), "7", "docker") == []
+
+
+def test_packages_of_the_driver_belong_to_its_version() -> None:
+    names = ["nvidia-driver", "libcuda1", "nvidia-container-toolkit", "linux-modules-nvidia-580", "nvidia-persistenced"]
+    assert list(filter(gather._is_driver_package, names)) == ["nvidia-driver", "libcuda1"]
 
 
 def test_read_drift_compares_files_with_their_records(tmp_path: Path) -> None:

@@ -208,7 +208,7 @@ def test_plan_with_a_selector_sets_no_label_for_the_plugin() -> None:
         ([node("v1.34.4+k3s1", gpus=(1, 1))], {}, "No node is of a managed cluster that is known here, so run gpu.kubernetes.label_gpu_nodes"),
         ([node(EKS)], {}, "No node of the cluster shows by its labels or its capacity that it has GPUs of NVIDIA, so set"),
         ([node(EKS, {"karpenter.k8s.aws/instance-gpu-manufacturer": "amd"})], {}, "No node of the cluster shows"),
-        ([node(EKS, {"a": "b"})], {"a": "c"}, "No node of the cluster shows"),
+        ([node(EKS, {"a": "b"})], {"a": "c"}, "No node of the managed cluster has the labels of gpu_managed_cluster_node_selector, so correct"),
         (
             [node(EKS, {"a": "b"}), node(EKS, {"a": "b"}, "Bottlerocket OS", "n2")],
             {"a": "b"},

@@ -34,7 +34,7 @@ def test_assess_nodes_in_maintenance_names_time_and_reason() -> None:
     assert report.ok
     assert report.maintenance is not None
     assert report.reason == report.maintenance["message"]
-    assert "since 2026-08-23T07:00:00Z for driver 580; run its playbook again" in report.reason
+    assert "since 2026-08-23T07:00:00Z for driver 580; run the playbook again if one was interrupted" in report.reason
     [lacking] = assess_nodes([cordoned], [plugin()], QUERY, {"w1": 3})
     assert (lacking.ok, lacking.maintenance) == (False, report.maintenance)
     [free] = assess_nodes([node("w1", 2)], [plugin()], QUERY, {"w1": 2})

@@ -239,13 +239,19 @@ LOST = {"gpus": [gpu(), gpu(1, lost=True)], "error": "1 of 2 GPUs are lost to th
             host(configuration={"restart_required": True}),
             cluster(),
             ["restart_due"],
-            "worker-1: no run has confirmed a restart of containerd since its configuration changed; run prepare_gpu_nodes.",
+            (
+                "worker-1: no run has confirmed a restart of containerd since its configuration changed; run prepare_gpu_nodes with"
+                " container_runtime_restart_ok set to true, and if the restart would end containers, also with container_runtime_restart_interrupt."
+            ),
         ),
         (
             host(daemon="crio", configuration={"restart_required": True}),
             cluster(),
             ["restart_due"],
-            "worker-1: no run has confirmed a restart of CRI-O since its configuration changed; run prepare_gpu_nodes.",
+            (
+                "worker-1: no run has confirmed a restart of CRI-O since its configuration changed; run prepare_gpu_nodes with container_runtime_restart_ok set"
+                " to true, and if the restart would end containers, also with container_runtime_restart_interrupt."
+            ),
         ),
         (
             {**host(), "configuration": {"msg": "line 3: invalid; correct it."}},

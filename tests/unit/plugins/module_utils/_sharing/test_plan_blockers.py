@@ -331,7 +331,7 @@ CONTROL_PLANES = {
         ["cp1", "cp2"],
         ["cp2"],
         [],
-        "This run leaves out cp2, and kube-scheduler has to be changed there; add them to --limit, or leave kube-scheduler unchanged with --skip-tags",
+        "This run leaves out cp2, and kube-scheduler has to be changed there; add them to --limit, or, only if each kube-scheduler calls",
     ),
     "more": (
         ["cp1"],

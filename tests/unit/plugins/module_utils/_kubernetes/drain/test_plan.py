@@ -131,7 +131,10 @@ def test_plan_end_with_a_long_reason_ends_maintenance() -> None:
         (
             in_maintenance(True),
             True,
-            ["run its playbook again", "uncordon the node with the role gpu_node_maintenance (tasks_from: end)"],
+            [
+                "run the playbook again if one was interrupted",
+                "uncordon the node with the role gpu_node_maintenance (tasks_from: end)",
+            ],
         ),
         (in_maintenance(False), False, ["stays cordoned as it was before"]),
         (in_maintenance(True, cordoned=False), True, ["is in maintenance by this collection since"]),
