@@ -35,7 +35,7 @@ esac
 """
 #: Fakes of roles: the entry point of each writes a line, and the packages are a file with their version.
 LOG = """
-- ansible.builtin.shell: {{cmd: "echo '{line}' >> {folder}/log"}}
+- ansible.builtin.shell: {{cmd: "echo '{line}' >> {folder}/log; [ ! -e {folder}/stuck ]"}}
   changed_when: false
   when: not ansible_check_mode
 """

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import pytest
 import yaml
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import ROOT
@@ -72,18 +73,30 @@ def test_other_version_replaces_the_installed_one_after_a_drain(machine, apply):
     assert "reboot" not in machine.read_log()
 
 
-def test_interrupted_removal_resumes_with_the_reboot_and_uncordons_the_node(machine, apply):
+@pytest.mark.parametrize("again", [REBOOTED, VENDOR])
+def test_interrupted_removal_resumes_and_uncordons_the_node(machine, apply, again):
     machine.install("6.14.14")
-    removed = {**REBOOTED, **OVER_SSH, "amdgpu_driver_state": "absent"}
     (machine.folder / "lost").touch()
-    code, _changes, output = apply(**removed)
+    code, _changes, output = apply(amdgpu_driver_state="absent", **REBOOTED, **OVER_SSH)
     assert (code, machine.read_log()) == (2, [BEGIN, "vendor_packages absent", BEGIN, "reboot"]), output
     (machine.folder / "lost").unlink()
-    code, _changes, output = apply(**removed)
-    assert code == 0, output
-    assert machine.read_log()[-3:] == ["reboot", WAIT, END]
+    code, _changes, output = apply(amdgpu_driver_state="absent", **again, **OVER_SSH)
+    log = machine.read_log()
+    assert (code, log[-1], "reboot" in log) == (0, END, again is REBOOTED), output
     assert list((machine.folder / "state").rglob("*.json")) == []
-    code, changes, output = apply(**removed)
+    code, changes, output = apply(amdgpu_driver_state="absent", **REBOOTED, **OVER_SSH)
+    assert (code, changes, machine.read_log()) == (0, 0, []), output
+
+
+@pytest.mark.parametrize("other", [{"amdgpu_driver_state": "absent"}, {"amdgpu_driver_source": "distribution"}])
+def test_interrupted_drain_is_ended_by_an_undo_and_by_another_source(machine, apply, other):
+    (machine.folder / "stuck").touch()
+    code, _changes, output = apply(**REBOOTED, **OVER_SSH)
+    assert (code, machine.read_log(), machine.has_packages()) == (2, [BEGIN], False), output
+    (machine.folder / "stuck").unlink()
+    code, _changes, output = apply(**other)
+    assert (code, machine.read_log()) == (0, [END]), output
+    code, changes, output = apply(**other)
     assert (code, changes, machine.read_log()) == (0, 0, []), output
 
 
