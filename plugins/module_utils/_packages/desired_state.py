@@ -146,11 +146,14 @@ def _change_holds(
     released: Sequence[str],
     run: Runner,
 ) -> None:
-    if desired.record and (held or released):
-        remaining = tuple(sorted({*record.held, *held} - set(released)))
-        records.write(desired.record, replace(record, held=remaining))
+    # A hold is on record as long as it may exist: else, after an interruption, it would count as a hold of others.
+    managed = {*record.held, *held}
+    if desired.record and held:
+        records.write(desired.record, replace(record, held=tuple(sorted(managed))))
     _run_for_packages(commands, hold_commands.hold, held, run)
     _run_for_packages(commands, hold_commands.release, released, run)
+    if desired.record and released:
+        records.write(desired.record, replace(record, held=tuple(sorted(managed - set(released)))))
 
 
 def _apply_absent(

@@ -30,7 +30,7 @@ verb=$1; shift
 case "$verb" in
     showhold) cat "{db}.held" ;;
     hold) printf '%s\\n' "$@" >> "{db}.held" ;;
-    unhold) for name; do sed -i "/^$name$/d" "{db}.held"; done ;;
+    unhold) [ ! -f "{db}.locked" ] || exit 100; for name; do sed -i "/^$name$/d" "{db}.held"; done ;;
 esac
 """
 APT_GET = """#!/bin/sh
@@ -242,6 +242,16 @@ def test_hold_restores_missing_holds_and_releases_managed_ones(host: Host, recor
     assert (released["changed"], released["released"]) == (True, ["base", "libtoolkit", "toolkit"])
     assert Path(f"{host.db}.held").read_text() == "firefox\n"
     assert host.run(hold=False, **record_arguments)["changed"] is False
+
+
+def test_hold_whose_release_failed_stays_managed(host: Host, record_arguments: dict[str, object]) -> None:
+    host.run(hold=True, **record_arguments)
+    locked = Path(f"{host.db}.locked")
+    locked.touch()
+    assert host.run(hold=False, **record_arguments)["failed"]
+    locked.unlink()
+    assert host.run(hold=False, **record_arguments)["released"] == ["base", "libtoolkit", "toolkit"]
+    assert Path(f"{host.db}.held").read_text() == ""
 
 
 def test_interrupted_run_is_resumed(host: Host, record_arguments: dict[str, object]) -> None:

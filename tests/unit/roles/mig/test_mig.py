@@ -10,6 +10,7 @@ import re
 import shutil
 
 import pytest
+import yaml
 from fakes.mig_node import MigNode
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._distributions import detect, list_kubelet_units
@@ -147,3 +148,13 @@ def test_unit_starts_before_the_kubelet_and_services_that_use_gpus(evaluate_role
     common = {"mig_services": services, "mig_result": {"kubelet_units": ["a.service"]}}
     found = evaluate_role("mig", {name: {**common, **more} for name, (more, _units) in UNITS.items()}, "__mig_before")
     assert found == {name: [*units, "nvidia-cdi-refresh.service"] for name, (_more, units) in UNITS.items()}
+
+
+def test_undo_removes_the_unit_before_the_record_by_which_a_repeated_run_finds_the_node():
+    names = [
+        task["name"] for task in yaml.safe_load((ROOT / "roles" / "mig" / "tasks" / "node_absent.yml").read_text())
+    ]
+    unit, layout = (
+        next(n for n, name in enumerate(names) if words in name) for words in ("Remove the unit", "former layout")
+    )
+    assert unit < layout
