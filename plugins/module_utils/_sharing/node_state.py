@@ -93,7 +93,9 @@ class NodeState:
         self.maintenance: str = (row.get("maintenance") or {}).get("reason") or ""
         # The name of the node's configuration of NVIDIA's device plugin; empty for that of all nodes. Others than this collection may have named it.
         self.config: str = self.labels.get(LABEL, "")
-        self._kept = frozenset(kept)
+        # What keeps files of the host, or a label that its role has set there: an interrupted removal has removed the rest.
+        labelling = (row.name for row in WITH_NODE_ROLE if row.host_role and f'"{row.host_role}"' in record)
+        self._kept = frozenset([*kept, *labelling])
 
     def is_served_by(self, strategy: Strategy) -> bool:
         """Return whether the node has the strategy's label, or still offers its resources."""

@@ -7,7 +7,11 @@ from __future__ import annotations
 import pytest
 
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.catalogue import NVIDIA_ROLE, STRATEGIES
-from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import CHANGE_LABEL, reason_of
+from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.node_state import (
+    CHANGE_LABEL,
+    LABEL_RECORD,
+    reason_of,
+)
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plan import render_plan
 from ansible_collections.gpu.kubernetes.plugins.module_utils._sharing.plugin_config import Request, build_config
 from ansible_collections.gpu.kubernetes.tests.unit.plugins.module_utils._sharing.sharing_nodes import (
@@ -121,6 +125,11 @@ REMOVED = {
     "named-configuration": (node("time_slicing"), "", []),
     "control-daemon": (node("mps"), "", [NVIDIA_ROLE, "mps"]),
     "mig-devices": (node("mig"), "", [NVIDIA_ROLE, "mig"]),
+    "label-of-the-control-daemon": (
+        empty_node(annotations={LABEL_RECORD: '{"mps": {"nvidia.com/mps.capable": {"set": "true", "was": null}}}'}),
+        "",
+        [NVIDIA_ROLE, "mps"],
+    ),
     "kept-off": (empty_node(labels={CHANGE_LABEL: "true"}), "", []),
     "label-of-others": (node(labels={"gpushare": "no"}), "", []),
     "left-count": (empty_node(gpu_capacity={"aliyun.com/gpu-count": 2}), "", ["gpushare"]),
