@@ -99,7 +99,7 @@ def _read_start(root: str, pid: str) -> float | None:
 
 
 def _find_newer_files(root: str, pid: str, daemon: str) -> list[str]:
-    """The files of the runtime's configuration that changed after its process began; none if its start is not known, and of Docker, which reloads."""
+    """The files of the runtime's configuration that changed after its process began; none if its start is not known, and of Docker, which may have reloaded."""
     if daemon == "docker":
         return []
     started = _read_start(root, pid)

@@ -163,7 +163,7 @@ PLUGIN: tuple[Check, ...] = (
         _find_no_plugin,
         ("DESIRED 0", "the device plugin is not running"),
         "the device plugin was not deployed, nodeSelector, labels or taints keep it off the node, or its pod fails",
-        "run the playbooks label_gpu_nodes and share_gpus, and check the tolerations of the DaemonSet",
+        "run the playbook label_gpu_nodes and the playbook share_gpus, and check the tolerations of the DaemonSet",
         ("kl.ready", "rt.handler", "lib.answers", "pod.runtime_class"),
     ),
     Check(

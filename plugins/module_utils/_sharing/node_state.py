@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from typing import Any, Collection, Iterable, Mapping, Sequence
 
@@ -83,7 +84,8 @@ class NodeState:
         self.mig_state: str = self.labels.get(MIG_STATE_LABEL, "")
         # The roles by which earlier runs have set labels that device plugins read.
         record: str = (row.get("annotations") or {}).get(LABEL_RECORD, "")
-        self.label_owners: Sequence[str] = [role for role in (OPERATOR_ROLE, NVIDIA_ROLE) if f'"{role}"' in record]
+        owners = _list_owners(record)
+        self.label_owners: Sequence[str] = [role for role in (OPERATOR_ROLE, NVIDIA_ROLE) if role in owners]
         # The device plugins on the node, as namespace/owner; and by strategy, those that do not leave a node with its label.
         self.plugins: Sequence[str] = row.get("unmanaged_plugins") or ()
         self.staying_plugins: Mapping[str, Sequence[str]] = row.get("staying_plugins") or {}
@@ -94,8 +96,7 @@ class NodeState:
         # The name of the node's configuration of NVIDIA's device plugin; empty for that of all nodes. Others than this collection may have named it.
         self.config: str = self.labels.get(LABEL, "")
         # What keeps files of the host, or a label that its role has set there: an interrupted removal has removed the rest.
-        labelling = (row.name for row in WITH_NODE_ROLE if row.host_role and f'"{row.host_role}"' in record)
-        self._kept = frozenset([*kept, *labelling])
+        self._kept = frozenset([*kept, *(row.name for row in WITH_NODE_ROLE if row.host_role in owners)])
 
     def is_served_by(self, strategy: Strategy) -> bool:
         """Return whether the node has the strategy's label, or still offers its resources."""
@@ -135,6 +136,14 @@ class NodeState:
         """Return the strategies of which a role changes the node that the interrupted change is about."""
         words = self.maintenance[len(REASON) :].replace(":", " ").split() if self.is_changing else []
         return [row for row in WITH_NODE_ROLE if row.name in words]
+
+
+def _list_owners(record: str) -> list[str]:
+    """Return the roles that have labels in a record of managed labels, which the node's kubelet can write; none if it cannot be read."""
+    try:
+        return list(json.loads(record or "{}").keys())
+    except (ValueError, AttributeError, RecursionError):
+        return []
 
 
 def reason_of(leaves: Sequence[str], to: str) -> str:

@@ -59,7 +59,7 @@ def test_troubleshooting_has_words_cause_and_remedy_of_each_check() -> None:
     for check in CHECKS:
         assert f"- {check.cause}\n      - {check.remedy}\n      - :ref:{check.id} " in text.replace("`", "")
         assert all(f"``{words}``" in text for words in check.words)
-    assert "run the playbook ``label_gpu_nodes``, and check" in text
+    assert "run the playbook ``label_gpu_nodes`` and the playbook ``share_gpus``, and check" in text
 
 
 def test_remedies_name_playbooks_that_exist() -> None:

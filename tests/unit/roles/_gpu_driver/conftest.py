@@ -104,7 +104,7 @@ class Machine:
                 "present": PRESENT,
                 "absent": ABSENT,
             },
-            "gpu_node_maintenance": {"begin": LOG, "wait": LOG, "end": LOG},
+            "gpu_node_maintenance": {"inspect": "[]", "begin": LOG, "wait": LOG, "end": LOG},
         }
         for role, files in tasks.items():
             for name, text in files.items():

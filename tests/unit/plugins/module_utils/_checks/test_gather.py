@@ -283,7 +283,7 @@ def test_find_newer_files_compares_with_the_start_of_the_process(tmp_path: Path)
         assert gather_services._find_newer_files(str(tmp_path), "7", "containerd") == expected
     assert file.exists()
     assert gather_services._find_newer_files(str(tmp_path), "8", "containerd") == []
-    # Docker has read it, if it was reloaded.
+    # Docker may have read it again.
     write(tmp_path, "etc/docker/daemon.json", "{}")
     write(tmp_path, "proc/7/stat", f"7 (dockerd) S {' '.join(['0'] * 18)} 100 0\n")
     assert gather_services._find_newer_files(str(tmp_path), "7", "docker") == []

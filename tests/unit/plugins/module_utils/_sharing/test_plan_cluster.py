@@ -130,6 +130,17 @@ REMOVED = {
         "",
         [NVIDIA_ROLE, "mps"],
     ),
+    # The label of GPU feature discovery, by another role.
+    "label-with-the-name-of-a-strategy": (
+        empty_node(
+            annotations={
+                LABEL_RECORD: '{"gpu_node_labels": {"nvidia.com/gpu.sharing-strategy": {"set": "mps", "was": "mig"}}}'
+            }
+        ),
+        "",
+        [],
+    ),
+    "unreadable-record": (empty_node(annotations={LABEL_RECORD: '["mps"]'}), "", []),
     "kept-off": (empty_node(labels={CHANGE_LABEL: "true"}), "", []),
     "label-of-others": (node(labels={"gpushare": "no"}), "", []),
     "left-count": (empty_node(gpu_capacity={"aliyun.com/gpu-count": 2}), "", ["gpushare"]),
