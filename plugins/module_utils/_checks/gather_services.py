@@ -27,7 +27,6 @@ RUNTIME_FILES = (
     "etc/containerd/conf.d/*.toml",
     "etc/crio/crio.conf",
     "etc/crio/crio.conf.d/*",
-    "etc/docker/daemon.json",
 )
 DOCKER_SOCKET = "/run/docker.sock"
 _DAEMON_PROGRAMS = {"containerd": "containerd", "crio": "crio", "docker": "dockerd"}
@@ -99,9 +98,7 @@ def _read_start(root: str, pid: str) -> float | None:
 
 
 def _find_newer_files(root: str, pid: str, daemon: str) -> list[str]:
-    """The files of the runtime's configuration that changed after its process began; none if its start is not known, and of Docker, which may have reloaded."""
-    if daemon == "docker":
-        return []
+    """The files of the runtime's configuration that changed after its process began; none if its start is not known."""
     started = _read_start(root, pid)
     paths = [path for each in RUNTIME_FILES for path in sorted(glob.glob(os.path.join(glob.escape(root), each)))]
     own = [path for path in paths if f"/{daemon}/" in path]

@@ -5,9 +5,11 @@
 from __future__ import annotations
 
 import pytest
+import yaml
 from fakes.gpu_sysfs import CASES
 
 from ansible_collections.gpu.kubernetes.tests.unit.ansible_runs import HERE, ROOT
+from ansible_collections.gpu.kubernetes.tests.unit.playbook_files import iterate_tasks
 
 
 @pytest.fixture
@@ -41,3 +43,32 @@ def test_check_of_a_host_whose_driver_a_run_installs_first_predicts(play):
     assert code == 0, output
     assert "failed=0" in output
     assert "Deploy the device plugin of each vendor" not in output
+
+
+def test_removal_finds_the_drivers_of_other_vendors_by_their_records(evaluate, tmp_path):
+    """Also those whose removal or maintenance was interrupted."""
+    path = ROOT / "playbooks" / "tasks" / "remove_host.yml"
+    tasks = {task["name"]: task for task in iterate_tasks(yaml.safe_load(path.read_text()))}
+    find, remove = (
+        tasks["Find the drivers that a run has installed, or has begun to remove"],
+        tasks["Remove the driver of the vendor"],
+    )
+    role = remove.pop("ansible.builtin.include_role")["name"]
+    append = {"ansible.builtin.set_fact": {"removed": "{{ removed | default([]) + [role] }}"}, "vars": {"role": role}}
+    hosts = {}
+    for host in (
+        "packages-amdgpu-driver",
+        "removal-amdgpu-driver",
+        "maintenance-intel-gpu-driver",
+        "packages-nvidia-driver",
+    ):
+        (tmp_path / host / "state").mkdir(parents=True)
+        (tmp_path / host / "state" / f"{host}.json").touch()
+        hosts[host] = {f"{role}_state_dir": str(tmp_path / host) for role in ("amdgpu_driver", "intel_gpu_driver")}
+    found = evaluate(
+        hosts,
+        [{"hosts": "all", "gather_facts": False, "tasks": [find, {**remove, **append}]}],
+        "dict(groups.all | zip(groups.all | map('extract', hostvars) | map(attribute='removed', default=[])))",
+    )
+    amd, intel = ["gpu.kubernetes.amdgpu_driver"], ["gpu.kubernetes.intel_gpu_driver"]
+    assert [found[host] for host in hosts] == [amd, amd, intel, []]
